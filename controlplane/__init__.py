@@ -1,0 +1,1 @@
+"""Holdshort's control plane: durable human approvals on PostgreSQL."""

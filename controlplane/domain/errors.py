@@ -1,0 +1,227 @@
+"""Every way the control plane says no: one tree, a stable code each, the docstring as the default message.
+
+The domain knows no HTTP: `controlplane.http.errors` holds the one table that gives each code its status.
+"""
+
+from typing import ClassVar
+
+
+class HoldshortError(Exception):
+    """Base of every error that a caller may see; carries a stable code, a sentence and extra members.
+
+    Args:
+        message: what went wrong and what to do next; the class's docstring when absent.
+        extra: further members of the problem document, JSON-ready.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str | None = None, **extra: object) -> None:
+        """Keep the message (the docstring when none is given) and the extra members."""
+        self.message = message or " ".join((type(self).__doc__ or "").split())
+        self.extra = extra
+        super().__init__(self.message)
+
+
+class FieldFault(HoldshortError):
+    """A field breaks a rule; correct the field named in `errors` and send the request again."""
+
+    code = "invalid_field"
+
+    def __init__(self, field: str, rule: str) -> None:
+        """Name one field and the rule it breaks."""
+        super().__init__(f"{field}: {rule}", errors=[{"field": field, "rule": rule}])
+        self.field = field
+        self.rule = rule
+
+
+class NotFound(HoldshortError):
+    """There is nothing at this address; look at the path and the method."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(HoldshortError):
+    """This address takes another method; see the Allow header."""
+
+    code = "method_not_allowed"
+
+
+class ExecutionNotFound(HoldshortError):
+    """No execution has this id; create it with POST /api/v1/executions, or correct the id."""
+
+    code = "execution_not_found"
+
+
+class ApprovalNotFound(HoldshortError):
+    """No approval has this approval_id; take the one that request-approval returned."""
+
+    code = "approval_not_found"
+
+
+class NoApprovalRequest(HoldshortError):
+    """This execution has not asked for such an approval; ask with request-approval first."""
+
+    code = "no_approval_request"
+
+
+class DeliveryNotFound(HoldshortError):
+    """No delivery has this id; list them with GET /api/v1/deliveries."""
+
+    code = "delivery_not_found"
+
+
+class OwnershipMismatch(HoldshortError):
+    """The execution belongs to another node; call under the node that started it."""
+
+    code = "execution_ownership_mismatch"
+
+
+class SenderNotAllowed(HoldshortError):
+    """This approval takes its answer from another webhook sender (decided_by); sign with that sender's secret."""
+
+    code = "sender_not_allowed"
+
+
+class InvalidState(HoldshortError):
+    """The execution is over or was never started, so nothing new can be asked; start a new execution."""
+
+    code = "invalid_state"
+
+
+class RoundNotOpen(HoldshortError):
+    """This round cannot be opened or answered yet; see `newest_round` for the one that stands."""
+
+    code = "round_not_open"
+
+
+class ApprovalRequestConflict(HoldshortError):
+    """The same id and round was asked with another payload or on_expiry; ask under a new approval_request_id."""
+
+    code = "approval_request_conflict"
+
+
+class AmbiguousRequestId(HoldshortError):
+    """More than one approval could be meant; name executionId (and round), or use ids that are unique."""
+
+    code = "ambiguous_request_id"
+
+
+class ApprovalChanged(HoldshortError):
+    """Another payload or round stands than the one that was seen; load the approval again and decide on that."""
+
+    code = "approval_changed"
+
+
+class AlreadyDecided(HoldshortError):
+    """The approval already has another decision, which stands; nothing was changed."""
+
+    code = "already_decided"
+
+
+class ExecutionExists(HoldshortError):
+    """Another node owns an execution with this id; choose another execution_id."""
+
+    code = "execution_exists"
+
+
+class DeliverySettled(HoldshortError):
+    """The delivery has ended and cannot be sent again; only pending and dead ones can be re-driven."""
+
+    code = "delivery_settled"
+
+
+class TooManyParked(HoldshortError):
+    """This sender already has as many parked answers as may wait; send it again once the agents have asked."""
+
+    code = "too_many_parked"
+
+
+class InvalidBody(HoldshortError):
+    """The body is not the JSON that this route takes; correct it and send it again."""
+
+    code = "invalid_body"
+
+
+class RequestIdMissing(HoldshortError):
+    """The body names no approval; send requestId (or approval_id)."""
+
+    code = "request_id_missing"
+
+
+class DecisionMissing(HoldshortError):
+    """The body holds no decision; send approved, rejected, request_changes or expired."""
+
+    code = "decision_missing"
+
+
+class InvalidDecision(HoldshortError):
+    """The decision is none of the known words; send approved, rejected, request_changes or expired."""
+
+    code = "invalid_decision"
+
+
+class DecisionConflict(HoldshortError):
+    """The body holds two decisions that disagree; send one."""
+
+    code = "decision_conflict"
+
+
+class BodyTooLarge(HoldshortError):
+    """The body is larger than this route takes; send less."""
+
+    code = "body_too_large"
+
+
+class UnsupportedMediaType(HoldshortError):
+    """This route takes JSON; send Content-Type: application/json."""
+
+    code = "unsupported_media_type"
+
+
+class HeaderTooLarge(HoldshortError):
+    """The header block is larger than 32 KiB; send fewer or shorter headers."""
+
+    code = "header_too_large"
+
+
+class RequestTimeout(HoldshortError):
+    """The request did not arrive in time; send it again, faster."""
+
+    code = "request_timeout"
+
+
+class SignatureMissing(HoldshortError):
+    """The webhook carries no signature header; sign the body with the shared secret."""
+
+    code = "missing_signature"
+
+
+class SignatureInvalid(HoldshortError):
+    """No signature matches the body as received; sign the exact bytes that are sent with a configured secret."""
+
+    code = "invalid_signature"
+
+
+class SignatureStale(HoldshortError):
+    """The signature holds but its time is more than 300 s from now; sign again and check the sender's clock."""
+
+    code = "stale_signature"
+
+
+class WebhookNotConfigured(HoldshortError):
+    """No webhook secret is configured; set HOLDSHORT_WEBHOOK_SECRETS and restart."""
+
+    code = "webhook_not_configured"
+
+
+class DatabaseUnavailable(HoldshortError):
+    """The database cannot be reached now; nothing was half done, send the request again after Retry-After."""
+
+    code = "database_unavailable"
+
+
+class InternalError(HoldshortError):
+    """Something went wrong that should not; the request id finds it in the log."""
+
+    code = "internal_error"

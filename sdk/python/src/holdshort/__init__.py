@@ -1,0 +1,1 @@
+"""Durable human approvals for AI agents."""
