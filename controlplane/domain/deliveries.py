@@ -1,0 +1,109 @@
+"""Deliveries: telling an agent of a decision until it says that it has it, or until three days have passed."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+GIVE_UP_AFTER = timedelta(hours=72)
+LEASE = timedelta(seconds=15)
+TOLD_AGAIN_EVERY = timedelta(seconds=1)
+IN_FLIGHT_PER_TARGET = 4
+REPLY_LIMIT_BYTES = 64 * 1024
+SEND_DEADLINE_SECONDS = 5.0
+
+_SCHEDULE = tuple(timedelta(seconds=s) for s in (1, 5, 30, 120, 600, 1800, 3600))
+_JITTER = 0.2
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class DeliveryStatus(StrEnum):
+    """The states of a delivery; all but `pending` are ends, and a `dead` one can be re-driven."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    OBSOLETE = "obsolete"
+
+
+class Claimed(Struct, frozen=True, kw_only=True):
+    """A delivery that this process may send now: only the holder of this fence can settle it."""
+
+    delivery_id: str
+    approval_id: str
+    execution_id: str
+    url: str
+    target: str
+    secret: str | None
+    body: bytes
+    attempts: int
+    fence: int
+    told_at: datetime
+    notes_writing: bool
+
+
+class Attempt(Struct, frozen=True):
+    """What one try brought: the reply's status and body, or why there was none."""
+
+    status: int | None = None
+    reply: bytes = b""
+    error: str | None = None
+
+
+class Verdict(Struct, frozen=True):
+    """What becomes of a delivery after a try: its state, the pause before the next try, and what to keep of it."""
+
+    status: DeliveryStatus
+    retry_in: timedelta | None = None
+    error: str | None = None
+
+
+def judge(claimed: Claimed, attempt: Attempt, *, now: datetime, jitter: float) -> Verdict:
+    """Decide a delivery's next state from what its receiver answered.
+
+    Args:
+        claimed: the delivery as claimed; `attempts` counts this try.
+        attempt: what the try brought.
+        now: the database's clock.
+        jitter: a number in 0..1 that spreads retries by 20 % either way.
+    """
+    if attempt.status == 410:
+        return Verdict(DeliveryStatus.DEAD, error="the receiver says that it is gone for good (410)")
+    error = _fault(attempt)
+    if error is None:
+        return Verdict(DeliveryStatus.DELIVERED)
+    if now - claimed.told_at >= GIVE_UP_AFTER:
+        return Verdict(DeliveryStatus.DEAD, error=error)
+    return Verdict(DeliveryStatus.PENDING, retry_in=retry_delay(claimed.attempts, jitter), error=error)
+
+
+def retry_delay(attempts: int, jitter: float) -> timedelta:
+    """The pause after the n-th try: 1 s, 5 s, 30 s, 2 min, 10 min, 30 min, then hourly, each within 20 %."""
+    step = _SCHEDULE[min(attempts, len(_SCHEDULE)) - 1]
+    return step * (1 - _JITTER + 2 * _JITTER * jitter)
+
+
+def target_of(url: str) -> str:
+    """The origin of a callback URL: the unit of the limit on tries in flight."""
+    parts = urlsplit(url)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+def _fault(attempt: Attempt) -> str | None:
+    if attempt.status is None:
+        return attempt.error or "no reply"
+    if not 200 <= attempt.status < 300:
+        return f"status {attempt.status}"
+    return "the receiver answered resolved: false" if _unresolved(attempt.reply) else None
+
+
+def _unresolved(reply: bytes) -> bool:
+    """True when the reply's JSON object says that no pause was waiting for this."""
+    try:
+        body = msgspec.json.decode(reply)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("resolved") is False

@@ -1,0 +1,62 @@
+"""Facts: what happened, to what, through whom. Each becomes one history row and one event of the live stream."""
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+
+class ActorKind(StrEnum):
+    """Who can make something happen."""
+
+    AGENT = "agent"
+    SENDER = "sender"
+    PERSON = "person"
+    SYSTEM = "system"
+
+
+class Actor(Struct, frozen=True):
+    """Who did it: what kind, under which name, by which way, from which address (None where there is none)."""
+
+    kind: ActorKind
+    name: str
+    via: str
+    address: str | None = None
+
+
+SWEEPER = Actor(ActorKind.SYSTEM, "holdshort", "expiry")
+DISPATCHER = Actor(ActorKind.SYSTEM, "holdshort", "dispatcher")
+
+
+class FactType(StrEnum):
+    """The types of history rows that are no final status of an approval and no status of an execution."""
+
+    APPROVAL_REQUESTED = "approval.requested"
+    CALLBACK_CHANGED = "approval.callback_changed"
+    EXECUTION_CREATED = "execution.created"
+    EXECUTION_RESULT = "execution.result"
+    EXECUTION_NOTE = "execution.note"
+    WEBHOOK_PARKED = "webhook.parked"
+    WEBHOOK_USED = "webhook.parked_used"
+    WEBHOOK_DROPPED = "webhook.parked_dropped"
+    DELIVERY_DELIVERED = "delivery.delivered"
+    DELIVERY_DEAD = "delivery.dead"
+    DELIVERY_OBSOLETE = "delivery.obsolete"
+    DELIVERY_REDRIVEN = "delivery.redriven"
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """One thing that happened.
+
+    `settles` marks the one row that made an approval final: there is exactly one for each final approval.
+    `data` holds what changed, JSON-ready, with the state before and after where there is one.
+    """
+
+    type: str
+    actor: Actor
+    execution_id: str | None = None
+    approval_id: str | None = None
+    approval_request_id: str | None = None
+    node_id: str | None = None
+    settles: bool = False
+    data: dict[str, Any] = {}

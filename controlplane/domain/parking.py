@@ -1,0 +1,45 @@
+"""Parked answers: signed webhooks that arrived before anybody asked, kept until somebody does."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from controlplane.domain.approvals import ApprovalStatus
+
+MAX_PARKED_PER_SENDER = 10_000
+MAX_PARKED_BYTES = 64 * 1024
+
+
+class Parked(Struct, frozen=True, kw_only=True):
+    """An early answer; `execution_id` None leaves open which execution will ask. `keys` recognise its repeats."""
+
+    parked_id: str
+    sender: str
+    approval_request_id: str
+    execution_id: str | None
+    decision: ApprovalStatus
+    feedback: str
+    response: bytes | None
+    keys: tuple[str, ...]
+    received_at: datetime
+    expires_at: datetime
+
+
+class Choice(Struct, frozen=True):
+    """Which parked answer is used for an approval that was just asked, and which are dropped."""
+
+    used: Parked | None
+    dropped: tuple[Parked, ...]
+
+
+def choose(parked: tuple[Parked, ...], decided_by: str | None) -> Choice:
+    """Pick the answer for round 1: of the senders that may decide, one that names the execution first, then the oldest.
+
+    Args:
+        parked: the answers kept under this request id for this execution or for any.
+        decided_by: the only sender that may decide, or None for any.
+    """
+    allowed = [p for p in parked if decided_by in (None, p.sender)]
+    ranked = sorted(allowed, key=lambda p: (p.execution_id is None, p.received_at, p.parked_id))
+    used = ranked[0] if ranked else None
+    return Choice(used, tuple(p for p in parked if p is not used))
