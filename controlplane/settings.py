@@ -1,0 +1,239 @@
+"""Settings, read once at start from a mapping: one frozen struct, or every fault at once.
+
+Nothing else reads the environment. `SETTINGS` is the one table of names, defaults and meanings; README's settings table
+is printed from it (`python -m controlplane.settings`) and compared with it by a test.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import platformdirs
+
+from controlplane.domain.errors import HoldshortError
+from controlplane.domain.webhook_secrets import WebhookSecret
+from controlplane.domain.webhook_secrets import parse as parse_webhook_secrets
+
+Value = TypeVar("Value")
+
+PREFIX = "HOLDSHORT_"
+SYSTEM_HOME = Path("/var/lib/holdshort")
+
+
+class Setting(NamedTuple):
+    """One row of the settings table: the variable, what holds when it is unset, and what it means."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+SETTINGS = (
+    Setting(
+        "HOLDSHORT_DATABASE_URL",
+        "",
+        "PostgreSQL to use (`postgresql://user:password@host:port/name`). Unset: `holdshort dev` runs its own.",
+    ),
+    Setting(
+        "HOLDSHORT_DIRECT_DATABASE_URL",
+        "the database URL",
+        "A connection past any transaction pooler, for LISTEN only.",
+    ),
+    Setting(
+        "HOLDSHORT_MIGRATION_DATABASE_URL",
+        "the database URL",
+        "The role that owns the tables; used by `holdshort migrate` and by the migration of `holdshort dev`.",
+    ),
+    Setting("HOLDSHORT_POOL_SIZE", "10", "Database connections of one server process at most, 1 to 1000."),
+    Setting(
+        "HOLDSHORT_WEBHOOK_SECRETS",
+        "",
+        "Secrets of signed webhooks, comma-separated, newest first; an entry is `secret` or `name:secret`.",
+    ),
+    Setting("HOLDSHORT_DEFAULT_EXPIRES_HOURS", "72", "Hours until an approval expires when the agent names none."),
+    Setting("HOLDSHORT_PARKED_SECONDS", "3600", "Seconds that an answer is kept which came before its question."),
+    Setting("HOLDSHORT_MAX_WAITS", "20000", "Waiting calls of one server process; past it they answer at once."),
+    Setting(
+        "HOLDSHORT_UNNAMED_WEBHOOKS",
+        "refuse",
+        "An answer that names no execution while several asked under its id: `refuse` it, or take the `newest`.",
+    ),
+    Setting("HOLDSHORT_LISTEN", "on", "`off`: no LISTEN connection; changes are seen by polling within 1 s."),
+    Setting("HOLDSHORT_PUBLIC_URL", "", "The address under which people and agents reach this server; builds links."),
+    Setting(
+        "HOLDSHORT_HOME",
+        "the user's data directory",
+        "Where `holdshort dev` keeps its database and development secrets (as root: `/var/lib/holdshort`).",
+    ),
+    Setting("HOLDSHORT_LOG_FORMAT", "console", "`console` for people, `json` for programs."),
+    Setting("HOLDSHORT_LOG_LEVEL", "info", "`debug`, `info`, `warning` or `error`."),
+)
+
+
+class SettingsFault(HoldshortError):
+    """The settings are wrong; correct every one that is named and start again."""
+
+    code = "invalid_settings"
+
+    def __init__(self, faults: list[str]) -> None:
+        """Keep each fault; the message is one line for each."""
+        self.faults = tuple(faults)
+        super().__init__("\n".join(faults))
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What one server process was told at its start; see `SETTINGS` for each field's meaning.
+
+    Database URLs are `postgresql://...` whichever spelling was given. Passwords and secrets are not in `repr`.
+    """
+
+    database_url: str | None = None
+    direct_database_url: str | None = None
+    migration_database_url: str | None = None
+    pool_size: int = 10
+    webhook_secrets: tuple[WebhookSecret, ...] = ()
+    default_expires_hours: float = 72.0
+    parked_seconds: int = 3600
+    max_waits: int = 20_000
+    unnamed_webhooks: Literal["refuse", "newest"] = "refuse"
+    listen: bool = True
+    public_url: str | None = None
+    home: Path = SYSTEM_HOME
+    log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __repr__(self) -> str:
+        """Every field, with the passwords of URLs and all secrets masked."""
+        return f"Settings({', '.join(f'{name}={shown}' for name, shown in self._shown())})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        """The same for rich, which would otherwise print the fields as they are."""
+        return self._shown()
+
+    def _shown(self) -> list[tuple[str, str]]:
+        return [(name, _masked(name, getattr(self, name))) for name in self.__struct_fields__]
+
+
+def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
+    """Settings from a mapping of environment variables; an empty value counts as unset.
+
+    Args:
+        environ: the environment, or what a test wants it to be.
+        root: whether the process runs as root, whose data is kept outside its home directory.
+
+    Raises:
+        SettingsFault: one or more settings are wrong; names all of them, never a secret's value.
+    """
+    reader = _Reader({name: value for name, value in environ.items() if name.startswith(PREFIX) and value.strip()})
+    default_home = SYSTEM_HOME if root else platformdirs.user_data_path("holdshort")
+    settings = Settings(
+        database_url=reader.read("DATABASE_URL", _database_url, None),
+        direct_database_url=reader.read("DIRECT_DATABASE_URL", _database_url, None),
+        migration_database_url=reader.read("MIGRATION_DATABASE_URL", _database_url, None),
+        pool_size=reader.read("POOL_SIZE", _whole(1, 1000), 10),
+        webhook_secrets=reader.read("WEBHOOK_SECRETS", parse_webhook_secrets, ()),
+        default_expires_hours=reader.read("DEFAULT_EXPIRES_HOURS", _hours, 72.0),
+        parked_seconds=reader.read("PARKED_SECONDS", _whole(1, 604_800), 3600),
+        max_waits=reader.read("MAX_WAITS", _whole(0, 1_000_000), 20_000),
+        unnamed_webhooks=reader.read("UNNAMED_WEBHOOKS", _one_of({"refuse": "refuse", "newest": "newest"}), "refuse"),
+        listen=reader.read("LISTEN", _one_of({"on": True, "off": False}), True),
+        public_url=reader.read("PUBLIC_URL", _public_url, None),
+        home=reader.read("HOME", _absolute, default_home),
+        log_format=reader.read("LOG_FORMAT", _one_of({"console": "console", "json": "json"}), "console"),
+        log_level=reader.read("LOG_LEVEL", _one_of({name: name for name in _LEVELS}), "info"),
+    )
+    if reader.faults:
+        raise SettingsFault(reader.faults)
+    return settings
+
+
+def markdown_table() -> str:
+    """README's settings table."""
+    rows = (f"| `{row.name}` | {row.default or '-'} | {row.meaning} |" for row in SETTINGS)
+    return "\n".join(("| variable | default | meaning |", "|---|---|---|", *rows))
+
+
+class _Reader:
+    """Collects faults instead of stopping at the first."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+        self.faults: list[str] = []
+
+    def read(self, name: str, parse: Callable[[str], Value], default: Value) -> Value:
+        """The parsed value of HOLDSHORT_<name>, or the default when it is unset or wrong (which is noted)."""
+        raw = self._given.get(PREFIX + name)
+        if raw is None:
+            return default
+        try:
+            return parse(raw)
+        except (ValueError, HoldshortError) as fault:
+            self.faults.append(f"{PREFIX}{name}: {fault}")
+            return default
+
+
+Level = Literal["debug", "info", "warning", "error"]
+_LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
+_SCHEMES = ("postgres", "postgresql", "postgresql+asyncpg")
+
+
+def _database_url(raw: str) -> str:
+    scheme, separator, rest = raw.strip().partition("://")
+    if not separator or scheme not in _SCHEMES or not rest:
+        raise ValueError("must be postgresql://user:password@host:port/name")
+    return f"postgresql://{rest}"
+
+
+def _public_url(raw: str) -> str:
+    url = raw.strip().rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError("must be an http(s) URL without query, fragment and user name")
+    return url
+
+
+def _absolute(raw: str) -> Path:
+    path = Path(raw).expanduser()
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(raw: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", raw.strip()) or not least <= int(raw) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(raw)
+
+    return parse
+
+
+def _hours(raw: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,9})?", raw.strip()) or not 1 / 3600 <= float(raw) <= 8760:
+        raise ValueError("must be a number of hours from one second (0.000278) to 8760")
+    return float(raw)
+
+
+def _one_of(choices: Mapping[str, Value]) -> Callable[[str], Value]:
+    def parse(raw: str) -> Value:
+        word = raw.strip().lower()
+        if word not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
+        return choices[word]
+
+    return parse
+
+
+def _masked(name: str, value: object) -> str:
+    if name == "webhook_secrets" and isinstance(value, tuple):
+        return f"<{len(value)}>"
+    if isinstance(value, str) and "://" in value:
+        return repr(re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", value)))
+    return repr(value)
+
+
+if __name__ == "__main__":
+    print(markdown_table())  # noqa: T201 - this is how README's table is made

@@ -1,0 +1,61 @@
+"""What every test has: a sealed environment, and a PostgreSQL of its own when it asks for `database`."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import postgres
+
+_ENVIRON = pytest.StashKey[dict[str, str]]()
+_SOURCE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_ENVIRON] = dict(os.environ)
+    config.stash[_SOURCE] = postgres.choose(config.stash[_ENVIRON])
+    for name in list(os.environ):
+        if name.startswith("HOLDSHORT_") or name.lower().endswith("_proxy"):
+            del os.environ[name]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"postgresql: {config.stash[_SOURCE]}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server(request: pytest.FixtureRequest) -> Iterator[postgres.Server]:
+    """The PostgreSQL of this run."""
+    stash = request.config.stash
+    with postgres.serve(stash[_SOURCE], stash[_ENVIRON]) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_server: postgres.Server) -> Iterator[str]:
+    """The name of the migrated database that tests' own ones are cloned from."""
+    with postgres.template(postgres_server) as name:
+        yield name
+
+
+@pytest.fixture
+def database(postgres_server: postgres.Server, template_database: str) -> Iterator[postgres.Database]:
+    """A migrated, empty database for one test."""
+    with postgres.clone(postgres_server, template_database) as clone:
+        yield clone
+
+
+@pytest.fixture
+def needs_tool(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Find a program that a test cannot do without: its path; without it a skip by name, and a failure under CI."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is None and request.config.stash[_ENVIRON].get("CI"):
+            pytest.fail(f"{name} is not installed, and CI runs every test")
+        if path is None:
+            pytest.skip(f"{name} is not installed")
+        return path
+
+    return find
