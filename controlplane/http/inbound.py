@@ -3,7 +3,7 @@
 | shape | request id | decision | the sender's own value |
 |---|---|---|---|
 | flat | `requestId` | `decision` | `response` |
-| envelope | `data.requestId` or `data.id` | `data.response.decision` or `.action`, or `type` expired | `data.response` |
+| envelope | `data.requestId`, `data.id` | `data.response.decision`, `.action`; `type` expired | `data.response` |
 
 `sdk/conformance/webhook_bodies.json` holds the cases that every implementation must agree on.
 """

@@ -1,0 +1,46 @@
+"""The conformance vectors that the server and every SDK read, and the ledger of those that were run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "sdk" / "conformance"
+LEDGER = pytest.StashKey[dict[str, int]]()
+FAMILIES = {
+    "signatures": 56,
+    "accepted decision words": 44,
+    "refused decision words": 26,
+    "bodies": 46,
+    "settings": 9,
+    "digests": 16,
+}
+
+
+def load(name: str) -> dict[str, Any]:
+    """The content of one vector file."""
+    content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    return content
+
+
+class Ledger:
+    """Counts the cases a runner went through, and holds the runner to all of them."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
+
+    def settle(self, family: str, mismatches: dict[str, str | None]) -> None:
+        """Record one family: `mismatches` has an entry for each case that ran, None where it agreed."""
+        self._counts[family] = len(mismatches)
+        assert {name: text for name, text in mismatches.items() if text is not None} == {}
+        assert len(mismatches) == FAMILIES[family]
+
+
+def summary(counts: dict[str, int]) -> str:
+    """One line for the end of a run."""
+    words = [counts.get(f"{kind} decision words", 0) for kind in ("accepted", "refused")]
+    return (
+        f"conformance: {counts.get('signatures', 0)} signatures, {words[0]} + {words[1]} decision words, "
+        f"{counts.get('bodies', 0)} bodies, {counts.get('settings', 0)} settings, {counts.get('digests', 0)} digests"
+    )
