@@ -1,0 +1,39 @@
+# Every target sets up what it needs; a machine needs Python >= 3.11 and make, nothing else.
+
+BIN := .venv/bin
+STAMP := .venv/.ready
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check proof format clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## a virtual environment in .venv with everything in it
+
+$(STAMP): uv.lock pyproject.toml sdk/python/pyproject.toml
+	@sh .ci/setup
+	@touch $(STAMP)
+
+demo: setup ## the whole road, with real processes (ARGS=--auto: decide by itself)
+	@$(BIN)/holdshort demo $(ARGS)
+
+test: setup ## every test, with a real PostgreSQL (ARGS=... goes to pytest)
+	@$(BIN)/pytest tests sdk/python/tests $(ARGS)
+
+check: setup ## lint, format, types, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+proof: setup ## the long forms of the heavy proofs
+	@$(BIN)/pytest tests sdk/python/tests -m proof -s $(ARGS)
+
+format: setup ## put the code into its form
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+clean: ## remove the virtual environment and the tools' caches
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
