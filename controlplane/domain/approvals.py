@@ -37,7 +37,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     """What the rules need to know of one approval; title, description and payload stay in storage.
 
     `response` is the sender's own JSON as bytes, None when there was none. `read_at` is when its agent read
-    the final status.
+    the final status; `new_status` is the execution's at the decision.
     """
 
     approval_id: str
@@ -58,6 +58,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     feedback: str | None = None
     response: bytes | None = None
     read_at: datetime | None = None
+    new_status: ExecutionStatus | None = None
 
     @property
     def final(self) -> bool:

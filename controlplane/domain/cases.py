@@ -29,21 +29,17 @@ from controlplane.domain.executions import (
 )
 
 
-class Telling(Struct, frozen=True):
-    """An approval whose agent is to be told, with the execution's status at the decision."""
-
-    approval_id: str
-    new_status: ExecutionStatus
-
-
 class Case(Struct, frozen=True, kw_only=True):
-    """An execution and its approvals (the pending ones, and those that are meant), as they stand at `at`."""
+    """An execution and its approvals (the pending ones, and those that are meant), as they stand at `at`.
+
+    `facts` go into history; `tellings` are the ids of approvals whose agent is to be told.
+    """
 
     execution: Execution
     approvals: tuple[Approval, ...]
     at: datetime
     facts: tuple[Fact, ...] = ()
-    tellings: tuple[Telling, ...] = ()
+    tellings: tuple[str, ...] = ()
 
     def approval(self, approval_id: str) -> Approval:
         """The approval with this id; it must be in the case."""
@@ -107,8 +103,9 @@ def report(case: Case, status: ExecutionStatus, actor: Actor, reason: str | None
     """
     if status not in FINAL_EXECUTION or case.execution.final:
         return case
-    case = _withdraw_all(case, actor)
-    return move(case, status, reason or EXECUTION_FINISHED, actor)
+    pending = tuple(a.approval_id for a in case.pending())
+    case = move(_withdraw_all(case, actor), status, reason or EXECUTION_FINISHED, actor)
+    return _stamp(case, pending)
 
 
 def open_approval(case: Case, approval: Approval, actor: Actor) -> Case:
@@ -168,8 +165,14 @@ def _close(case: Case, approval: Approval, answer: Answer, to: ApprovalStatus) -
 
 
 def _tell(case: Case, approval_ids: tuple[str, ...]) -> Case:
-    tellings = tuple(Telling(i, case.execution.status) for i in approval_ids)
-    return replace(case, tellings=case.tellings + tellings)
+    return replace(_stamp(case, approval_ids), tellings=case.tellings + approval_ids)
+
+
+def _stamp(case: Case, approval_ids: tuple[str, ...]) -> Case:
+    """Keep with each approval that ended the execution's status at that decision."""
+    status = case.execution.status
+    stamped = tuple(replace(a, new_status=status) if a.approval_id in approval_ids else a for a in case.approvals)
+    return replace(case, approvals=stamped)
 
 
 def _record(case: Case, fact: Fact) -> Case:

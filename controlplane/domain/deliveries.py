@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from controlplane.domain.approvals import Approval
+
 GIVE_UP_AFTER = timedelta(hours=72)
 LEASE = timedelta(seconds=15)
 TOLD_AGAIN_EVERY = timedelta(seconds=1)
@@ -29,19 +31,20 @@ class DeliveryStatus(StrEnum):
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
-    """A delivery that this process may send now: only the holder of this fence can settle it."""
+    """A delivery that this process may try now, under a fence: only its holder can settle it.
+
+    `attempts` counts the try that is about to be made; `now` is the database's clock at the claim.
+    """
 
     delivery_id: str
-    approval_id: str
-    execution_id: str
     url: str
     target: str
     secret: str | None
-    body: bytes
     attempts: int
     fence: int
     told_at: datetime
-    notes_writing: bool
+    now: datetime
+    approval: Approval
 
 
 class Attempt(Struct, frozen=True):
@@ -60,13 +63,44 @@ class Verdict(Struct, frozen=True):
     error: str | None = None
 
 
-def judge(claimed: Claimed, attempt: Attempt, *, now: datetime, jitter: float) -> Verdict:
+class Callback(Struct, frozen=True, kw_only=True):
+    """The body of a callback: `data` and `response` are both the sender's own value, for both kinds of client."""
+
+    execution_id: str
+    approval_request_id: str
+    approval_id: str
+    round: int
+    decision: str
+    new_status: str
+    feedback: str
+    response: msgspec.Raw
+    data: msgspec.Raw
+
+
+def callback_body(approval: Approval) -> bytes:
+    """What an agent is told of an approval that is final; the same bytes at every try."""
+    value = msgspec.Raw(approval.response if approval.response is not None else b"null")
+    return msgspec.json.encode(
+        Callback(
+            execution_id=approval.execution_id,
+            approval_request_id=approval.approval_request_id,
+            approval_id=approval.approval_id,
+            round=approval.round,
+            decision=approval.status,
+            new_status=approval.new_status or "",
+            feedback=approval.feedback or "",
+            response=value,
+            data=value,
+        )
+    )
+
+
+def judge(claimed: Claimed, attempt: Attempt, *, jitter: float) -> Verdict:
     """Decide a delivery's next state from what its receiver answered.
 
     Args:
-        claimed: the delivery as claimed; `attempts` counts this try.
+        claimed: the delivery as claimed.
         attempt: what the try brought.
-        now: the database's clock.
         jitter: a number in 0..1 that spreads retries by 20 % either way.
     """
     if attempt.status == 410:
@@ -74,7 +108,7 @@ def judge(claimed: Claimed, attempt: Attempt, *, now: datetime, jitter: float) -
     error = _fault(attempt)
     if error is None:
         return Verdict(DeliveryStatus.DELIVERED)
-    if now - claimed.told_at >= GIVE_UP_AFTER:
+    if claimed.now - claimed.told_at >= GIVE_UP_AFTER:
         return Verdict(DeliveryStatus.DEAD, error=error)
     return Verdict(DeliveryStatus.PENDING, retry_in=retry_delay(claimed.attempts, jitter), error=error)
 

@@ -1,0 +1,1 @@
+"""What goes out: requests to addresses that callers gave."""

@@ -1,0 +1,1 @@
+"""What is remembered: all SQL, one module an aggregate, one function a question."""

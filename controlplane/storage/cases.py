@@ -1,0 +1,219 @@
+"""Cases: lock an execution with its approvals, and write what the domain made of them in one statement.
+
+Lock order everywhere: execution, its approvals by id, deliveries; a batch takes executions in order of their ids.
+The execution's row is locked first and whole, so whatever follows is decided on what really stands.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from controlplane.domain.approvals import Approval, ApprovalStatus
+from controlplane.domain.cases import Case
+from controlplane.domain.deliveries import target_of
+from controlplane.domain.executions import Execution
+from controlplane.domain.ids import DELIVERY_PREFIX
+from controlplane.storage.engine import Connection
+from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.tables import approvals, executions
+
+NewId = Callable[[str], str]
+
+_EXECUTION = columns(executions, Execution)
+_APPROVAL = columns(approvals, Approval)
+
+
+class LostUpdate(RuntimeError):
+    """A row had changed under its lock: a bug in the lock order, never an answer to a caller."""
+
+
+async def lock(conn: Connection, execution_id: str, *, request_id: str | None = None) -> Case | None:
+    """Lock an execution and read it with its pending approvals and every round under a request id.
+
+    The case's moment is the database's clock after the lock was had, so an answer that waited is judged by when
+    it is applied.
+    """
+    found = await conn.row(_locked(executions.c.execution_id == execution_id))
+    return (
+        await _load(conn, to_struct(found, Execution), approvals.c.approval_request_id == request_id) if found else None
+    )
+
+
+async def lock_by_approval(conn: Connection, approval_id: str) -> Case | None:
+    """Lock the execution of an approval and read it with that approval and all pending ones."""
+    owner = sa.select(approvals.c.execution_id).where(approvals.c.approval_id == approval_id).scalar_subquery()
+    found = await conn.row(_locked(executions.c.execution_id == owner))
+    return await _load(conn, to_struct(found, Execution), approvals.c.approval_id == approval_id) if found else None
+
+
+async def lock_due(conn: Connection, limit: int) -> list[Case]:
+    """Lock executions with an approval past its deadline, as many as `limit`, and leave out those locked by others."""
+    pending = approvals.c.status == ApprovalStatus.PENDING
+    due = (
+        sa.select(approvals.c.execution_id)
+        .where(pending, approvals.c.expires_at <= sa.func.clock_timestamp())
+        .order_by(approvals.c.expires_at)
+        .limit(limit)
+    )
+    found = await conn.rows(
+        _locked(executions.c.execution_id.in_(due), skip_locked=True).order_by(executions.c.execution_id)
+    )
+    locked = [to_struct(row, Execution) for row in found]
+    return await _load_many(conn, locked, pending) if locked else []
+
+
+async def save(conn: Connection, changes: Sequence[tuple[Case, Case]], new_id: NewId) -> None:
+    """Write what became of locked cases: executions, ended approvals, history and deliveries, in one statement.
+
+    New approvals are inserted before (`storage.approvals.insert`), since they carry more than the rules know.
+
+    Raises:
+        LostUpdate: a row was not as it was read; the transaction must not be committed.
+    """
+    values = _Values(new_id)
+    for before, after in changes:
+        values.add(before, after)
+    if not values.facts:
+        return
+    row = await conn.row(_SAVE, values.binds())
+    if row is None or (row.moved, row.ended) != (len(values.moved), len(values.ended)):
+        raise LostUpdate(f"wrote {row} of {len(values.moved)} executions and {len(values.ended)} approvals")
+    conn.changes.wrote = True
+    conn.changes.settled.extend(a.approval_id for a in values.ended)
+    conn.changes.due = conn.changes.due or bool(values.told)
+
+
+def _locked(where: sa.ColumnElement[bool], *, skip_locked: bool = False) -> sa.Select[Any]:
+    return sa.select(*_EXECUTION).where(where).with_for_update(key_share=True, skip_locked=skip_locked)
+
+
+async def _load(conn: Connection, execution: Execution, meant: sa.ColumnElement[bool]) -> Case:
+    pending = approvals.c.status == ApprovalStatus.PENDING
+    return (await _load_many(conn, [execution], sa.or_(pending, meant)))[0]
+
+
+async def _load_many(conn: Connection, locked: list[Execution], which: sa.ColumnElement[bool]) -> list[Case]:
+    ids = [execution.execution_id for execution in locked]
+    clock = sa.select(sa.func.clock_timestamp().label("at")).cte("clock").prefix_with("MATERIALIZED")
+    statement = (
+        sa.select(clock.c.at, *_APPROVAL)
+        .select_from(clock.outerjoin(approvals, sa.and_(approvals.c.execution_id.in_(ids), which)))
+        .order_by(approvals.c.approval_id)
+    )
+    rows = await conn.rows(statement)
+    found = [to_struct(row, Approval) for row in rows if row.approval_id is not None]
+    return [
+        Case(
+            execution=execution,
+            approvals=tuple(a for a in found if a.execution_id == execution.execution_id),
+            at=rows[0].at,
+        )
+        for execution in locked
+    ]
+
+
+class _Values:
+    """The arrays that `_SAVE` unnests, gathered from any number of cases."""
+
+    def __init__(self, new_id: NewId) -> None:
+        self._new_id = new_id
+        self.moved: list[tuple[Execution, Execution]] = []
+        self.ended: list[Approval] = []
+        self.facts: list[dict[str, Any]] = []
+        self.told: list[Approval] = []
+        self._at: list[Any] = []
+        self._told_at: list[Any] = []
+
+    def add(self, before: Case, after: Case) -> None:
+        """Take over what differs between a case as it was locked and as it must be."""
+        if before.execution != after.execution:
+            self.moved.append((before.execution, after.execution))
+            self._at.append(after.at)
+        pending = {a.approval_id for a in before.approvals if not a.final}
+        new = {a.approval_id for a in after.approvals} - {a.approval_id for a in before.approvals}
+        self.ended += [a for a in after.approvals if a.final and a.approval_id in pending | new]
+        self.facts += [_fact_values(fact) for fact in after.facts]
+        told = [a for a in after.approvals if a.approval_id in after.tellings and a.callback_url]
+        self.told += told
+        self._told_at += [after.at] * len(told)
+
+    def binds(self) -> dict[str, Any]:
+        """The statement's parameters."""
+        return {
+            "e_id": [was.execution_id for was, _ in self.moved],
+            "e_was": [was.status for was, _ in self.moved],
+            "e_was_pending": [was.pending_approvals for was, _ in self.moved],
+            "e_status": [now.status for _, now in self.moved],
+            "e_reason": [now.status_reason for _, now in self.moved],
+            "e_pending": [now.pending_approvals for _, now in self.moved],
+            "e_ended": [now.ended_at for _, now in self.moved],
+            "e_at": self._at,
+            "a_id": [a.approval_id for a in self.ended],
+            "a_status": [a.status for a in self.ended],
+            "a_at": [a.decided_at for a in self.ended],
+            "a_feedback": [a.feedback for a in self.ended],
+            "a_response": [a.response.decode() if a.response is not None else None for a in self.ended],
+            "a_new_status": [a.new_status for a in self.ended],
+            "facts": msgspec.json.encode(self.facts).decode(),
+            "d_id": [self._new_id(DELIVERY_PREFIX) for _ in self.told],
+            "d_approval": [a.approval_id for a in self.told],
+            "d_execution": [a.execution_id for a in self.told],
+            "d_node": [a.node_id for a in self.told],
+            "d_url": [a.callback_url for a in self.told],
+            "d_target": [target_of(a.callback_url or "") for a in self.told],
+            "d_secret": [a.callback_secret for a in self.told],
+            "d_at": self._told_at,
+        }
+
+
+def _fact_values(fact: msgspec.Struct) -> dict[str, Any]:
+    values = msgspec.structs.asdict(fact)
+    actor = values.pop("actor")
+    return values | {f"actor_{field}": getattr(actor, field) for field in ("kind", "name", "via", "address")}
+
+
+_SAVE = sa.text("""
+WITH moved AS (
+    UPDATE executions e
+    SET status = v.status, status_reason = v.reason, pending_approvals = v.pending,
+        ended_at = v.ended_at, updated_at = v.at
+    FROM unnest(CAST(:e_id AS text[]), CAST(:e_was AS text[]), CAST(:e_was_pending AS int[]),
+                CAST(:e_status AS text[]), CAST(:e_reason AS text[]), CAST(:e_pending AS int[]),
+                CAST(:e_ended AS timestamptz[]), CAST(:e_at AS timestamptz[]))
+        AS v(execution_id, was, was_pending, status, reason, pending, ended_at, at)
+    WHERE e.execution_id = v.execution_id AND e.status = v.was AND e.pending_approvals = v.was_pending
+    RETURNING e.execution_id
+), ended AS (
+    UPDATE approvals a
+    SET status = v.status, decided_at = v.at, feedback = v.feedback, response = CAST(v.response AS json),
+        new_status = v.new_status
+    FROM unnest(CAST(:a_id AS text[]), CAST(:a_status AS text[]), CAST(:a_at AS timestamptz[]),
+                CAST(:a_feedback AS text[]), CAST(:a_response AS text[]), CAST(:a_new_status AS text[]))
+        AS v(approval_id, status, at, feedback, response, new_status)
+    WHERE a.approval_id = v.approval_id AND a.status = 'pending'
+    RETURNING a.approval_id
+), told AS (
+    INSERT INTO deliveries (delivery_id, approval_id, execution_id, node_id, status, url, target, secret,
+                            created_at, told_at, due_at)
+    SELECT v.delivery_id, v.approval_id, v.execution_id, v.node_id, 'pending', v.url, v.target, v.secret,
+           v.at, v.at, v.at
+    FROM unnest(CAST(:d_id AS text[]), CAST(:d_approval AS text[]), CAST(:d_execution AS text[]),
+                CAST(:d_node AS text[]), CAST(:d_url AS text[]), CAST(:d_target AS text[]),
+                CAST(:d_secret AS text[]), CAST(:d_at AS timestamptz[]))
+        AS v(delivery_id, approval_id, execution_id, node_id, url, target, secret, at)
+), recorded AS (
+    INSERT INTO history (type, execution_id, approval_id, approval_request_id, node_id,
+                         actor_kind, actor_name, actor_via, actor_address, settles, data)
+    SELECT v.type, v.execution_id, v.approval_id, v.approval_request_id, v.node_id,
+           v.actor_kind, v.actor_name, v.actor_via, v.actor_address, v.settles, v.data
+    FROM ROWS FROM (
+        jsonb_to_recordset(CAST(:facts AS jsonb)) AS (
+            type text, execution_id text, approval_id text, approval_request_id text, node_id text,
+            actor_kind text, actor_name text, actor_via text, actor_address text, settles boolean, data jsonb)
+    ) WITH ORDINALITY AS v
+    ORDER BY v.ordinality
+)
+SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM ended) AS ended
+""")

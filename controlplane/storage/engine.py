@@ -1,0 +1,115 @@
+"""The engine, one transaction at a time, and what a transaction tells its process once it is committed."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql.base import Executable
+
+from controlplane.domain.errors import DatabaseUnavailable
+
+# Classes of SQLSTATE that mean "not now" rather than "never": the connection, resources, operator intervention,
+# a lock that was not to be had, a statement over its time, a deadlock or a serialisation fault.
+_PASSING = ("08", "53", "57", "55P03", "40")
+
+_LIMITS = sa.text(
+    "SELECT set_config('statement_timeout', '5s', true), set_config('lock_timeout', '1s', true),"
+    " set_config('idle_in_transaction_session_timeout', '5s', true)"
+)
+
+
+class Changes:
+    """What a transaction did that others in the process wait for; told after commit, never before."""
+
+    __slots__ = ("due", "settled", "wrote")
+
+    def __init__(self) -> None:
+        """Nothing changed yet."""
+        self.settled: list[str] = []
+        self.due = False
+        self.wrote = False
+
+
+class Connection:
+    """One open transaction. Services are given one and never open or commit it themselves."""
+
+    __slots__ = ("_sql", "changes")
+
+    def __init__(self, sql: AsyncConnection) -> None:
+        """Wrap an open transaction."""
+        self._sql = sql
+        self.changes = Changes()
+
+    async def rows(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
+        """Run a statement and return all its rows."""
+        return (await self._sql.execute(statement, values)).all()
+
+    async def row(self, statement: Executable, values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
+        """Run a statement and return its only row, or None."""
+        return (await self._sql.execute(statement, values)).one_or_none()
+
+    async def run(self, statement: Executable, values: Mapping[str, Any] | None = None) -> int:
+        """Run a statement and return how many rows it touched."""
+        return (await self._sql.execute(statement, values)).rowcount
+
+
+def make_engine(url: str, pool_size: int) -> AsyncEngine:
+    """An engine with a fixed pool: at most `pool_size` connections, each call with a deadline of its own.
+
+    Args:
+        url: `postgresql://...`, any spelling.
+        pool_size: connections at most; a caller waits 5 s for one and is then told that the database is away.
+    """
+    return create_async_engine(
+        sa.make_url(url).set(drivername="postgresql+asyncpg"),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=5,
+        connect_args={"timeout": 5, "command_timeout": 10},
+    )
+
+
+@asynccontextmanager
+async def transaction(
+    engine: AsyncEngine, after_commit: Callable[[Changes], None] = lambda _: None
+) -> AsyncIterator[Connection]:
+    """Open a transaction, commit it at the end and then tell `after_commit` what changed.
+
+    Opened only at the edges (http, workers, cli). An exception rolls everything back.
+
+    Raises:
+        DatabaseUnavailable: the database is away, busy or out of time; nothing was committed, or its commit
+            was cut off and may stand (asking again is safe everywhere).
+    """
+    with unavailable():
+        async with engine.connect() as sql, sql.begin():
+            await sql.execute(_LIMITS)
+            connection = Connection(sql)
+            yield connection
+    after_commit(connection.changes)
+
+
+class unavailable:  # noqa: N801
+    """Turn every sign of an absent or exhausted database into `DatabaseUnavailable`."""
+
+    def __enter__(self) -> None:
+        """Nothing to set up."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Translate what means "not now"; leave every other exception as it is."""
+        if error is not None and is_passing(error):
+            raise DatabaseUnavailable from error
+
+
+def is_passing(error: BaseException) -> bool:
+    """True when an exception means that the database is away or busy, not that a statement is wrong."""
+    if isinstance(error, PoolTimeout | OSError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    state = str(getattr(error.orig, "sqlstate", None) or "")
+    return error.connection_invalidated or state.startswith(_PASSING) or state == "57014"

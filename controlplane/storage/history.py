@@ -1,0 +1,138 @@
+"""History: one row a fact, read as a stream without gaps."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct
+
+from controlplane.domain.events import Fact
+from controlplane.storage.engine import Connection
+from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.tables import history
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A history row as it is shown and streamed; `xid` and `seq` are its place in the stream."""
+
+    xid: str
+    seq: int
+    at: datetime
+    type: str
+    actor_kind: str
+    actor_name: str
+    actor_via: str
+    execution_id: str | None
+    approval_id: str | None
+    approval_request_id: str | None
+    node_id: str | None
+    settles: bool
+    data: dict[str, Any]
+
+
+class Position(Struct, frozen=True):
+    """A place in the stream: everything up to and with this row has been read."""
+
+    xid: str = "0"
+    seq: int = 0
+
+
+_SHOWN = [
+    sa.cast(history.c.xid, sa.Text).label("xid"),
+    *(c for c in columns(history, Entry) if c.name != "xid"),
+]
+_HORIZON = sa.text("xid < pg_snapshot_xmin(pg_current_snapshot())")
+
+
+async def record(conn: Connection, *facts: Fact) -> None:
+    """Add facts that change neither an execution nor an approval (those go through `cases.save`)."""
+    rows = [
+        {
+            "type": fact.type,
+            "execution_id": fact.execution_id,
+            "approval_id": fact.approval_id,
+            "approval_request_id": fact.approval_request_id,
+            "node_id": fact.node_id,
+            "actor_kind": fact.actor.kind,
+            "actor_name": fact.actor.name,
+            "actor_via": fact.actor.via,
+            "actor_address": fact.actor.address,
+            "data": msgspec.to_builtins(fact.data),
+        }
+        for fact in facts
+    ]
+    if rows:
+        await conn.run(sa.insert(history).values(rows))
+        conn.changes.wrote = True
+
+
+async def of_approval(conn: Connection, approval_id: str) -> list[Entry]:
+    """Everything that happened to one approval, oldest first."""
+    rows = await conn.rows(sa.select(*_SHOWN).where(history.c.approval_id == approval_id).order_by(history.c.seq))
+    return [to_struct(row, Entry) for row in rows]
+
+
+async def end(conn: Connection) -> Position:
+    """The place after everything that can be streamed now."""
+    row = await conn.row(
+        sa.select(*_SHOWN[:2]).where(_HORIZON).order_by(history.c.xid.desc(), history.c.seq.desc()).limit(1)
+    )
+    return Position(row.xid, row.seq) if row else Position()
+
+
+async def after(
+    conn: Connection,
+    position: Position,
+    *,
+    execution_id: str | None = None,
+    types: tuple[str, ...] = (),
+    limit: int = 500,
+) -> list[Entry]:
+    """The rows after a place, in order, as far as no open transaction can still add one before them.
+
+    A number from a sequence is not enough: a slow transaction's earlier number would never be seen. So only rows of
+    transactions older than every one still open are sent, ordered by (transaction, number).
+    """
+    place = sa.text("(xid, seq) > (CAST(CAST(:xid AS text) AS xid8), :seq)").bindparams(
+        xid=position.xid, seq=position.seq
+    )
+    statement = sa.select(*_SHOWN).where(_HORIZON, place).order_by(history.c.xid, history.c.seq).limit(limit)
+    if execution_id is not None:
+        statement = statement.where(history.c.execution_id == execution_id)
+    if types:
+        statement = statement.where(history.c.type.in_(types))
+    return [to_struct(row, Entry) for row in await conn.rows(statement)]
+
+
+class News(Struct, frozen=True):
+    """What was committed since a snapshot: the approvals that ended, and from where to look next."""
+
+    settled: list[str]
+    wrote: bool
+    horizon: str
+
+
+async def since(conn: Connection, horizon: str | None) -> News:
+    """What became visible since the snapshot whose xmin is `horizon`; None only takes the mark.
+
+    A row that an earlier look could not see belongs to a transaction at or above that look's xmin, so nothing is
+    missed; rows between may be seen twice, which does no harm. Unlike the stream it waits for no open transaction.
+    """
+    mark = sa.text("SELECT CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS horizon")
+    if horizon is None:
+        row = await conn.row(mark)
+        return News([], wrote=False, horizon=row.horizon if row else "0")
+    rows = await conn.rows(_SINCE, {"horizon": horizon})
+    return News(
+        [row.approval_id for row in rows if row.settles],
+        wrote=any(row.seq is not None for row in rows),
+        horizon=rows[0].horizon,
+    )
+
+
+_SINCE = sa.text("""
+SELECT CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS horizon, h.seq, h.approval_id, h.settles
+FROM (SELECT 1) AS always
+LEFT JOIN history h ON h.xid >= CAST(CAST(:horizon AS text) AS xid8)
+""")

@@ -1,0 +1,132 @@
+"""Parked answers and the webhooks seen before: what makes an early or repeated webhook take effect once."""
+
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from controlplane.domain.parking import Parked
+from controlplane.storage.approvals import Place
+from controlplane.storage.engine import Connection
+from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.tables import parked, seen_webhooks
+
+_PARKED = columns(parked, Parked)
+_ALIVE = parked.c.expires_at > sa.func.clock_timestamp()
+
+
+class Seen(Struct, frozen=True):
+    """A webhook that was answered before: the approval it meant and the reply it got."""
+
+    approval_id: str
+    reply: dict[str, Any]
+
+
+async def lock_asking(conn: Connection, request_id: str) -> None:
+    """Hold off early answers for a request id while it is asked; asks do not hold off each other.
+
+    Taken before the execution's lock, by asks shared and by the slow path of early answers alone, so that one of
+    the two always sees the other.
+    """
+    await conn.run(sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:id, 1))"), {"id": request_id})
+
+
+async def lock_parking(conn: Connection, request_id: str, sender: str) -> None:
+    """Hold off asks for a request id, and other early answers of a sender, while one is parked."""
+    await conn.run(sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 1))"), {"id": request_id})
+    await conn.run(sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 2))"), {"id": sender})
+
+
+async def waiting_for(conn: Connection, request_id: str, execution_id: str) -> tuple[Parked, ...]:
+    """The answers parked under a request id for this execution or for any, still in their time."""
+    statement = sa.select(*_PARKED).where(
+        parked.c.approval_request_id == request_id,
+        sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == execution_id),
+        _ALIVE,
+    )
+    return tuple(to_struct(row, Parked) for row in await conn.rows(statement))
+
+
+async def find(conn: Connection, sender: str, request_id: str, execution_id: str | None) -> Parked | None:
+    """What this sender has parked under the same words."""
+    row = await conn.row(
+        sa.select(*_PARKED).where(
+            parked.c.approval_request_id == request_id,
+            parked.c.sender == sender,
+            sa.func.coalesce(parked.c.execution_id, "") == (execution_id or ""),
+            _ALIVE,
+        )
+    )
+    return to_struct(row, Parked) if row else None
+
+
+async def count(conn: Connection, sender: str) -> int:
+    """How many answers this sender has parked."""
+    row = await conn.row(sa.select(sa.func.count().label("n")).where(parked.c.sender == sender))
+    return int(row.n) if row else 0
+
+
+async def park(conn: Connection, answer: Parked) -> None:
+    """Keep an early answer; one whose time is up under the same words makes way."""
+    await conn.run(
+        sa.delete(parked).where(
+            parked.c.approval_request_id == answer.approval_request_id,
+            parked.c.sender == answer.sender,
+            sa.func.coalesce(parked.c.execution_id, "") == (answer.execution_id or ""),
+        )
+    )
+    await conn.run(sa.insert(parked).values(msgspec.structs.asdict(answer) | {"keys": list(answer.keys)}))
+
+
+async def add_keys(conn: Connection, parked_id: str, keys: tuple[str, ...]) -> None:
+    """Let a parked answer be recognised by further keys, those of its repeats."""
+    await conn.run(sa.update(parked).where(parked.c.parked_id == parked_id).values(keys=list(keys)))
+
+
+async def remove(conn: Connection, parked_ids: list[str]) -> None:
+    """Forget parked answers that were used or dropped."""
+    await conn.run(sa.delete(parked).where(parked.c.parked_id.in_(parked_ids)))
+
+
+async def take_expired(conn: Connection, limit: int) -> list[Parked]:
+    """Remove answers whose time is up and return them; those another process is removing are left to it."""
+    due = (
+        sa.select(parked.c.parked_id)
+        .where(parked.c.expires_at <= sa.func.clock_timestamp())
+        .order_by(parked.c.expires_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    rows = await conn.rows(sa.delete(parked).where(parked.c.parked_id.in_(due)).returning(*_PARKED))
+    return [to_struct(row, Parked) for row in rows]
+
+
+async def page(conn: Connection, after: Place | None, limit: int) -> list[Parked]:
+    """One page of what is parked, newest first."""
+    key = sa.tuple_(parked.c.received_at, parked.c.parked_id)
+    statement = sa.select(*_PARKED).where(_ALIVE).limit(limit)
+    if after is not None:
+        statement = statement.where(key < sa.tuple_(sa.literal(after.at), sa.literal(after.id)))
+    rows = await conn.rows(statement.order_by(parked.c.received_at.desc(), parked.c.parked_id.desc()))
+    return [to_struct(row, Parked) for row in rows]
+
+
+async def seen(conn: Connection, sender: str, keys: tuple[str, ...]) -> Seen | None:
+    """Whether this sender's webhook was answered before, by its id or by its bytes."""
+    row = await conn.row(
+        sa.select(seen_webhooks.c.approval_id, seen_webhooks.c.reply)
+        .where(seen_webhooks.c.sender == sender, seen_webhooks.c.key.in_(keys))
+        .order_by(seen_webhooks.c.at)
+        .limit(1)
+    )
+    return to_struct(row, Seen) if row else None
+
+
+async def remember(
+    conn: Connection, sender: str, keys: tuple[str, ...], approval_id: str, reply: dict[str, Any]
+) -> None:
+    """Keep how a webhook was answered, in the decision's transaction; the first answer stands."""
+    rows = [{"sender": sender, "key": key, "approval_id": approval_id, "reply": reply} for key in keys]
+    await conn.run(upsert(seen_webhooks).values(rows).on_conflict_do_nothing())

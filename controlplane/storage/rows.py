@@ -1,0 +1,25 @@
+"""Rows to structs: no second model, the struct's own field names are the columns."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+
+StructType = TypeVar("StructType", bound=msgspec.Struct)
+
+
+def to_struct(row: sa.Row[Any], kind: type[StructType]) -> StructType:
+    """Build a frozen struct from a row that has a column for each of its required fields."""
+    return msgspec.convert(dict(row._mapping), kind)  # noqa: SLF001 - SQLAlchemy's documented name
+
+
+def columns(table: sa.Table, kind: type[msgspec.Struct]) -> Sequence[sa.ColumnElement[Any]]:
+    """The columns of a table that a struct is made of."""
+    return [table.c[field] for field in kind.__struct_fields__ if field in table.c]
+
+
+def texts(values: Sequence[str]) -> sa.ColumnElement[Any]:
+    """A bound `text[]`, however many values it has: one statement, one plan."""
+    array: Any = sa.ARRAY(sa.Text)
+    return sa.literal(list(values), array)

@@ -1,0 +1,213 @@
+"""Every table, CHECK and index. The migrations build the same; a test compares the two schema dumps."""
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from controlplane.domain.approvals import BEFORE_DEADLINE, ApprovalStatus, OnExpiry
+from controlplane.domain.deliveries import DeliveryStatus
+from controlplane.domain.events import ActorKind
+from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
+from controlplane.storage.types import ExactJson, Xid8
+
+metadata = sa.MetaData()
+_NOW = sa.text("clock_timestamp()")
+
+
+def _busy(fillfactor: int) -> dict[str, str]:
+    """Storage of a hot table: room for updates in place, and vacuum after a share of dead rows that stays small."""
+    return {
+        "fillfactor": str(fillfactor),
+        "autovacuum_vacuum_scale_factor": "0.02",
+        "autovacuum_vacuum_cost_delay": "1",
+    }
+
+
+def _one_of(column: str, words: Iterable[str]) -> str:
+    return f"{column} IN ({', '.join(repr(str(word)) for word in words)})"
+
+
+def _moment(name: str, *, nullable: bool = False) -> sa.Column[object]:
+    return sa.Column(name, sa.TIMESTAMP(timezone=True), nullable=nullable)
+
+
+def _text(name: str, *, nullable: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=nullable)
+
+
+_FINAL = sorted(FINAL_EXECUTION)
+_DECIDED = sorted(BEFORE_DEADLINE)
+
+executions = sa.Table(
+    "executions",
+    metadata,
+    sa.Column("execution_id", sa.Text, primary_key=True),
+    _text("node_id"),
+    _text("reasoner", nullable=True),
+    _text("run_id", nullable=True),
+    _text("status"),
+    _text("status_reason", nullable=True),
+    sa.Column("pending_approvals", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("input", ExactJson, nullable=True),
+    sa.Column("result", ExactJson, nullable=True),
+    _text("error", nullable=True),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Column("updated_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    _moment("started_at", nullable=True),
+    _moment("ended_at", nullable=True),
+    sa.CheckConstraint(_one_of("status", ExecutionStatus), name="executions_status"),
+    sa.CheckConstraint("pending_approvals >= 0", name="executions_pending_counted"),
+    sa.CheckConstraint("(status = 'waiting') = (pending_approvals > 0)", name="executions_waits_for_something"),
+    sa.CheckConstraint(f"({_one_of('status', _FINAL)}) = (ended_at IS NOT NULL)", name="executions_end_has_a_time"),
+    sa.Index("executions_by_time", "created_at", "execution_id"),
+    sa.Index("executions_by_node", "node_id", "created_at", "execution_id"),
+    sa.Index("executions_by_status", "status", "created_at", "execution_id"),
+    postgresql_with=_busy(80),
+)
+
+approvals = sa.Table(
+    "approvals",
+    metadata,
+    sa.Column("approval_id", sa.Text, primary_key=True),
+    sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id"), nullable=False),
+    _text("node_id"),
+    _text("approval_request_id"),
+    sa.Column("round", sa.Integer, nullable=False),
+    _text("status"),
+    _text("on_expiry"),
+    _moment("requested_at"),
+    _moment("expires_at"),
+    _text("approval_request_url", nullable=True),
+    _text("title", nullable=True),
+    _text("description", nullable=True),
+    sa.Column("payload", ExactJson, nullable=True),
+    _text("payload_digest", nullable=True),
+    _text("decided_by", nullable=True),
+    _text("callback_url", nullable=True),
+    _text("callback_secret", nullable=True),
+    _moment("decided_at", nullable=True),
+    _text("feedback", nullable=True),
+    sa.Column("response", ExactJson, nullable=True),
+    _text("new_status", nullable=True),
+    _moment("read_at", nullable=True),
+    sa.UniqueConstraint("approval_request_id", "execution_id", "round", name="approvals_one_a_round"),
+    sa.CheckConstraint(_one_of("status", ApprovalStatus), name="approvals_status"),
+    sa.CheckConstraint(_one_of("on_expiry", OnExpiry), name="approvals_on_expiry"),
+    sa.CheckConstraint(_one_of("new_status", ExecutionStatus), name="approvals_new_status"),
+    sa.CheckConstraint("round >= 1", name="approvals_round"),
+    sa.CheckConstraint("expires_at > requested_at", name="approvals_deadline_after_request"),
+    sa.CheckConstraint("(status = 'pending') = (decided_at IS NULL)", name="approvals_end_has_a_time"),
+    sa.CheckConstraint("(decided_at IS NULL) = (new_status IS NULL)", name="approvals_end_has_an_effect"),
+    sa.CheckConstraint(
+        f"NOT ({_one_of('status', _DECIDED)}) OR decided_at < expires_at", name="approvals_decided_in_time"
+    ),
+    sa.Index("approvals_of_execution", "execution_id", "requested_at"),
+    sa.Index("approvals_by_request_id", "approval_request_id", "requested_at"),
+    sa.Index("approvals_by_time", "requested_at", "approval_id"),
+    sa.Index("approvals_by_node", "node_id", "requested_at", "approval_id"),
+    sa.Index("approvals_by_deadline", "expires_at", "approval_id"),
+    sa.Index("approvals_due", "expires_at", "execution_id", postgresql_where=sa.text("status = 'pending'")),
+    postgresql_with=_busy(80),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("delivery_id", sa.Text, primary_key=True),
+    sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id", ondelete="CASCADE"), nullable=False),
+    _text("execution_id"),
+    _text("node_id"),
+    _text("status"),
+    _text("url"),
+    _text("target"),
+    _text("secret", nullable=True),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("fence", sa.BigInteger, nullable=False, server_default="0"),
+    _moment("created_at"),
+    _moment("told_at"),
+    _moment("due_at"),
+    _moment("lease_until", nullable=True),
+    sa.Column("writing_fence", sa.BigInteger, nullable=True),
+    sa.Column("last_status", sa.Integer, nullable=True),
+    _text("last_error", nullable=True),
+    _moment("last_attempt_at", nullable=True),
+    _moment("settled_at", nullable=True),
+    sa.UniqueConstraint("approval_id", name="deliveries_one_an_approval"),
+    sa.CheckConstraint(_one_of("status", DeliveryStatus), name="deliveries_status"),
+    sa.CheckConstraint("(status = 'pending') = (settled_at IS NULL)", name="deliveries_end_has_a_time"),
+    sa.Index("deliveries_due", "due_at", postgresql_where=sa.text("status = 'pending'")),
+    sa.Index("deliveries_of_execution", "execution_id"),
+    sa.Index("deliveries_by_status", "status", "created_at", "delivery_id"),
+    postgresql_with=_busy(70),
+)
+
+history = sa.Table(
+    "history",
+    metadata,
+    sa.Column("seq", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("xid", Xid8, nullable=False, server_default=sa.text("pg_current_xact_id()")),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    _text("type"),
+    _text("execution_id", nullable=True),
+    _text("approval_id", nullable=True),
+    _text("approval_request_id", nullable=True),
+    _text("node_id", nullable=True),
+    _text("actor_kind"),
+    _text("actor_name"),
+    _text("actor_via"),
+    _text("actor_address", nullable=True),
+    sa.Column("settles", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("data", JSONB, nullable=False),
+    sa.CheckConstraint(_one_of("actor_kind", ActorKind), name="history_actor_kind"),
+    sa.Index("history_stream", "xid", "seq"),
+    sa.Index("history_of_execution", "execution_id", "seq"),
+    sa.Index("history_of_approval", "approval_id", "seq"),
+    sa.Index("history_one_end", "approval_id", unique=True, postgresql_where=sa.text("settles")),
+)
+
+seen_webhooks = sa.Table(
+    "seen_webhooks",
+    metadata,
+    sa.Column("sender", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id", ondelete="CASCADE"), nullable=False),
+    sa.Column("reply", JSONB, nullable=False),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Index("seen_webhooks_of_approval", "approval_id"),
+)
+
+parked = sa.Table(
+    "parked",
+    metadata,
+    sa.Column("parked_id", sa.Text, primary_key=True),
+    _text("sender"),
+    _text("approval_request_id"),
+    _text("execution_id", nullable=True),
+    _text("decision"),
+    _text("feedback"),
+    sa.Column("response", ExactJson, nullable=True),
+    sa.Column("keys", ARRAY(sa.Text), nullable=False),
+    _moment("received_at"),
+    _moment("expires_at"),
+    sa.CheckConstraint(_one_of("decision", sorted({*_DECIDED, ApprovalStatus.EXPIRED})), name="parked_decision"),
+    sa.Index(
+        "parked_one_a_sender",
+        "approval_request_id",
+        "sender",
+        sa.text("coalesce(execution_id, '')"),
+        unique=True,
+    ),
+    sa.Index("parked_of_sender", "sender", "received_at", "parked_id"),
+    sa.Index("parked_due", "expires_at"),
+)
+
+notes = sa.Table(
+    "notes",
+    metadata,
+    sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("note_id", sa.Text, primary_key=True),
+    _text("message"),
+    sa.Column("tags", ARRAY(sa.Text), nullable=False),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+)

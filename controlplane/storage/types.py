@@ -1,0 +1,34 @@
+"""Column types that keep what the wire says: JSON as the bytes received, transaction ids in full."""
+
+from typing import Any
+
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import UserDefinedType
+
+
+class ExactJson(UserDefinedType[bytes]):
+    """PostgreSQL `json`: unlike `jsonb` it keeps spelling, order and white space, so a digest stays reproducible."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type's name in DDL."""
+        return "JSON"
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        """Bytes go in as text."""
+        return lambda value: None if value is None else bytes(value).decode()
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Text comes out as bytes."""
+        return lambda value: value.encode() if isinstance(value, str) else value
+
+
+class Xid8(UserDefinedType[str]):
+    """PostgreSQL `xid8`: a transaction id that never wraps around."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type's name in DDL."""
+        return "XID8"
