@@ -51,11 +51,7 @@ def test_nothing_nests_too_deep():
         ("def f():\n    '''Only this.'''", 0, 0),
         ("def f():\n    '''Doc.'''\n    return (\n        1\n    )", 3, 0),
         ("def f():\n    if a:\n        pass\n    elif b:\n        pass\n    elif c:\n        pass", 6, 1),
-        (
-            "def f():\n    for a in b:\n        if a:\n            with c:\n                while d:\n                    pass",
-            5,
-            4,
-        ),
+        ("def f():\n  for a in b:\n    if a:\n      with c:\n        while d:\n          pass", 5, 4),
         (
             "def f():\n    try:\n        pass\n    except E:\n        if a:\n            pass\n    else:\n        pass",
             7,

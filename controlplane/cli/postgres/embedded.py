@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,12 +150,13 @@ def _temporary_directory() -> Path:
 def _sweep(parent: Path) -> None:
     """Stop and delete what killed runs left: their lock is free (the password is written once it was taken)."""
     for home in parent.glob(f"{EPHEMERAL}*"):
-        if home.stat().st_uid != os.geteuid() or not (home / "postgres.password").exists():
-            continue
-        try:
-            with _locked(home / "postgres.lock"):
-                if (home / "postgres").exists():
-                    _cluster(home).stop()
-                shutil.rmtree(home, ignore_errors=True)
-        except EmbeddedBusy:
-            continue
+        if home.stat().st_uid == os.geteuid() and (home / "postgres.password").exists():
+            with suppress(EmbeddedBusy):
+                _remove_leftover(home)
+
+
+def _remove_leftover(home: Path) -> None:
+    with _locked(home / "postgres.lock"):
+        if (home / "postgres").exists():
+            _cluster(home).stop()
+        shutil.rmtree(home, ignore_errors=True)
