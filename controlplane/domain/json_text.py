@@ -154,7 +154,7 @@ def _decoder(parse_int: Callable[[str], JSON], parse_float: Callable[[str], JSON
 
 
 class _Decoders(NamedTuple):
-    """One way to read numbers: quick where all are near zero and one, and checking each where some are far."""
+    """One way to read numbers: `near` where all surely fit a double, `far` where each must be checked."""
 
     near: json.JSONDecoder
     far: json.JSONDecoder

@@ -78,6 +78,7 @@ def _flat(raw: bytes, top: Members, *, rivals: list[JSON]) -> DecisionReceived:
         raise DecisionMissing
     decision = canonical(top["decision"])
     response = _object(top, "response")
+    # A reader of the other shape would look there; `action` beside a flat decision is the sender's own matter.
     if not {known(word) for word in (*rivals, response.get("decision"))} <= {None, decision}:
         raise DecisionConflict
     return DecisionReceived(
@@ -126,7 +127,7 @@ def _decides(kind: str) -> bool:
 
 
 def _envelope_words(kind: str, data: Members) -> list[JSON]:
-    """Every decision word an envelope holds; none stands for a word that is not there."""
+    """Every decision word that stands in an envelope's own places, known or not."""
     response = _object(data, "response")
     words = [response[name] for name in ("decision", "action") if response.get(name) is not None]
     if kind.removeprefix("request.") == Decision.EXPIRED:
