@@ -112,7 +112,7 @@ def open_approval(case: Case, approval: Approval, actor: Actor) -> Case:
     """Add a new pending approval: the execution waits for it."""
     case = replace(case, approvals=(*case.approvals, approval))
     data = {"round": approval.round, "expires_at": approval.expires_at, "payload_digest": approval.payload_digest}
-    case = _record(case, _about(approval, FactType.APPROVAL_REQUESTED, actor, data))
+    case = _record(case, about(approval, FactType.APPROVAL_REQUESTED, actor, data))
     return move(case, ExecutionStatus.WAITING, WAITING_FOR_APPROVAL, actor)
 
 
@@ -160,7 +160,7 @@ def _close(case: Case, approval: Approval, answer: Answer, to: ApprovalStatus) -
     data: dict[str, Any] = {"from": approval.status, "to": to, "round": approval.round}
     if answer.feedback:
         data["feedback"] = brief(answer.feedback)
-    fact = replace(_about(approval, f"approval.{to}", answer.actor, data), settles=True)
+    fact = replace(about(approval, f"approval.{to}", answer.actor, data), settles=True)
     return _record(replace(case, approvals=others), fact)
 
 
@@ -179,7 +179,8 @@ def _record(case: Case, fact: Fact) -> Case:
     return replace(case, facts=(*case.facts, fact))
 
 
-def _about(approval: Approval, type_: str, actor: Actor, data: dict[str, Any]) -> Fact:
+def about(approval: Approval, type_: str, actor: Actor, data: dict[str, Any] | None = None) -> Fact:
+    """A fact about one approval."""
     return Fact(
         type=type_,
         actor=actor,
@@ -187,7 +188,7 @@ def _about(approval: Approval, type_: str, actor: Actor, data: dict[str, Any]) -
         approval_id=approval.approval_id,
         approval_request_id=approval.approval_request_id,
         node_id=approval.node_id,
-        data=data,
+        data=data or {},
     )
 
 

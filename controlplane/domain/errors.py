@@ -191,6 +191,12 @@ class RequestTimeout(HoldshortError):
     code = "request_timeout"
 
 
+class MalformedRequest(HoldshortError):
+    """The bytes are no HTTP request; check the client or what stands between it and this server."""
+
+    code = "malformed_request"
+
+
 class SignatureMissing(HoldshortError):
     """The webhook carries no signature header; sign the body with the shared secret."""
 

@@ -1,5 +1,6 @@
 """Parked answers: signed webhooks that arrived before anybody asked, kept until somebody does."""
 
+import hashlib
 from datetime import datetime
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from controlplane.domain.approvals import ApprovalStatus
 
 MAX_PARKED_PER_SENDER = 10_000
 MAX_PARKED_BYTES = 64 * 1024
+MAX_REPEATS = 100
 
 
 class Parked(Struct, frozen=True, kw_only=True):
@@ -43,3 +45,9 @@ def choose(parked: tuple[Parked, ...], decided_by: str | None) -> Choice:
     ranked = sorted(allowed, key=lambda p: (p.execution_id is None, p.received_at, p.parked_id))
     used = ranked[0] if ranked else None
     return Choice(used, tuple(p for p in parked if p is not used))
+
+
+def keys_of(webhook_id: str | None, body: bytes) -> tuple[str, ...]:
+    """What recognises a webhook when it comes again: its bytes, and its id where the scheme that verified signs one."""
+    digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+    return (digest,) if webhook_id is None else (f"id:{webhook_id}", digest)

@@ -10,7 +10,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.base import Executable
 
-from controlplane.domain.errors import DatabaseUnavailable
+from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 
 # Classes of SQLSTATE that mean "not now" rather than "never": the connection, resources, operator intervention,
 # a lock that was not to be had, a statement over its time, a deadlock or a serialisation fault.
@@ -37,12 +37,21 @@ class Changes:
 class Connection:
     """One open transaction. Services are given one and never open or commit it themselves."""
 
-    __slots__ = ("_sql", "changes")
+    __slots__ = ("_sql", "changes", "kept")
 
     def __init__(self, sql: AsyncConnection) -> None:
         """Wrap an open transaction."""
         self._sql = sql
         self.changes = Changes()
+        self.kept = False
+
+    def keep(self) -> None:
+        """Commit what was written so far also when a refusal (a `HoldshortError`) ends the transaction.
+
+        For a deadline that a request met: it has passed whatever else the request is told. The caller raises
+        no refusal after writing anything else.
+        """
+        self.kept = True
 
     async def rows(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
         """Run a statement and return all its rows."""
@@ -77,20 +86,29 @@ def make_engine(url: str, pool_size: int) -> AsyncEngine:
 async def transaction(
     engine: AsyncEngine, after_commit: Callable[[Changes], None] = lambda _: None
 ) -> AsyncIterator[Connection]:
-    """Open a transaction, commit it at the end and then tell `after_commit` what changed.
+    """Open a transaction, commit it at the end, then tell `after_commit` what changed.
 
-    Opened only at the edges (http, workers, cli). An exception rolls everything back.
+    Opened only at the edges (http, workers, cli). An exception rolls everything back, save what was kept
+    (`Connection.keep`).
 
     Raises:
         DatabaseUnavailable: the database is away, busy or out of time; nothing was committed, or its commit
             was cut off and may stand (asking again is safe everywhere).
     """
+    refusal: HoldshortError | None = None
     with unavailable():
         async with engine.connect() as sql, sql.begin():
             await sql.execute(_LIMITS)
             connection = Connection(sql)
-            yield connection
+            try:
+                yield connection
+            except HoldshortError as error:
+                if not connection.kept:
+                    raise
+                refusal = error
     after_commit(connection.changes)
+    if refusal is not None:
+        raise refusal
 
 
 class unavailable:  # noqa: N801

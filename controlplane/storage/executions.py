@@ -88,13 +88,16 @@ async def status_of(conn: Connection, execution_id: str) -> tuple[ExecutionStatu
     return (ExecutionStatus(row.status), row.status_reason) if row else None
 
 
-async def keep_outcome(conn: Connection, execution_id: str, result: bytes | None, error: str | None) -> None:
-    """Store what a run that ended brought; the caller holds its lock."""
-    await conn.run(
+async def keep_outcome(conn: Connection, execution_id: str, result: bytes | None, error: str | None) -> bool:
+    """Store what a run that ended brought, once; False when there was nothing to store or something stands already."""
+    if result is None and error is None:
+        return False
+    statement = (
         sa.update(executions)
-        .where(executions.c.execution_id == execution_id)
+        .where(executions.c.execution_id == execution_id, executions.c.result.is_(None), executions.c.error.is_(None))
         .values(result=result, error=error, updated_at=sa.func.clock_timestamp())
     )
+    return await conn.run(statement) == 1
 
 
 async def touch(conn: Connection, execution_id: str) -> None:

@@ -1,12 +1,10 @@
 """Parked answers and the webhooks seen before: what makes an early or repeated webhook take effect once."""
 
-from typing import Any
-
 import msgspec
 import sqlalchemy as sa
-from msgspec import Struct
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from controlplane.domain.outcomes import Outcome
 from controlplane.domain.parking import Parked
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
@@ -15,13 +13,6 @@ from controlplane.storage.tables import parked, seen_webhooks
 
 _PARKED = columns(parked, Parked)
 _ALIVE = parked.c.expires_at > sa.func.clock_timestamp()
-
-
-class Seen(Struct, frozen=True):
-    """A webhook that was answered before: the approval it meant and the reply it got."""
-
-    approval_id: str
-    reply: dict[str, Any]
 
 
 async def lock_asking(conn: Connection, request_id: str) -> None:
@@ -113,20 +104,19 @@ async def page(conn: Connection, after: Place | None, limit: int) -> list[Parked
     return [to_struct(row, Parked) for row in rows]
 
 
-async def seen(conn: Connection, sender: str, keys: tuple[str, ...]) -> Seen | None:
-    """Whether this sender's webhook was answered before, by its id or by its bytes."""
+async def seen(conn: Connection, sender: str, keys: tuple[str, ...]) -> Outcome | None:
+    """How this sender's webhook was answered before, recognised by its id or by its bytes."""
     row = await conn.row(
-        sa.select(seen_webhooks.c.approval_id, seen_webhooks.c.reply)
+        sa.select(seen_webhooks.c.outcome)
         .where(seen_webhooks.c.sender == sender, seen_webhooks.c.key.in_(keys))
         .order_by(seen_webhooks.c.at)
         .limit(1)
     )
-    return to_struct(row, Seen) if row else None
+    return msgspec.convert(row.outcome, Outcome) if row else None
 
 
-async def remember(
-    conn: Connection, sender: str, keys: tuple[str, ...], approval_id: str, reply: dict[str, Any]
-) -> None:
+async def remember(conn: Connection, sender: str, keys: tuple[str, ...], outcome: Outcome) -> None:
     """Keep how a webhook was answered, in the decision's transaction; the first answer stands."""
-    rows = [{"sender": sender, "key": key, "approval_id": approval_id, "reply": reply} for key in keys]
+    kept = msgspec.to_builtins(outcome)
+    rows = [{"sender": sender, "key": key, "approval_id": outcome.approval_id, "outcome": kept} for key in keys]
     await conn.run(upsert(seen_webhooks).values(rows).on_conflict_do_nothing())

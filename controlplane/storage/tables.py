@@ -172,7 +172,7 @@ seen_webhooks = sa.Table(
     sa.Column("sender", sa.Text, primary_key=True),
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id", ondelete="CASCADE"), nullable=False),
-    sa.Column("reply", JSONB, nullable=False),
+    sa.Column("outcome", JSONB, nullable=False),
     sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
     sa.Index("seen_webhooks_of_approval", "approval_id"),
 )

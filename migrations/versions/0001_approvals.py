@@ -217,7 +217,7 @@ _STATEMENTS = (
         sender TEXT NOT NULL,
         key TEXT NOT NULL,
         approval_id TEXT NOT NULL,
-        reply JSONB NOT NULL,
+        outcome JSONB NOT NULL,
         at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         PRIMARY KEY (sender, key),
         FOREIGN KEY(approval_id) REFERENCES approvals (approval_id) ON DELETE CASCADE

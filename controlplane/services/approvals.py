@@ -1,0 +1,156 @@
+"""Deciding, ending and looking at approvals: each function is the inside of one transaction."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.cases import Answer, Case, about, expire_due, settle
+from controlplane.domain.errors import (
+    AmbiguousRequestId,
+    ApprovalChanged,
+    ApprovalNotFound,
+    ExecutionNotFound,
+    NoApprovalRequest,
+    OwnershipMismatch,
+)
+from controlplane.domain.events import Actor, FactType
+from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
+from controlplane.domain.outcomes import Outcome, outcome_of
+from controlplane.storage import approvals, cases, deliveries, executions, history
+from controlplane.storage.approvals import Shown
+from controlplane.storage.cases import NewId
+from controlplane.storage.engine import Connection
+
+
+class SeenByPerson(Struct, frozen=True, kw_only=True):
+    """What a person had before the eyes when deciding; None leaves it unchecked."""
+
+    payload_digest: str | None = None
+    round: int | None = None
+
+
+async def decide(conn: Connection, approval_id: str, answer: Answer, *, seen: SeenByPerson, new_id: NewId) -> Outcome:
+    """Apply a person's or operator's decision, or return what stands.
+
+    Raises:
+        ApprovalNotFound: no such approval.
+        ApprovalChanged: another payload or round stands than the person saw.
+    """
+    case = await lock_approval(conn, approval_id, new_id)
+    approval = case.approval(approval_id)
+    if seen.payload_digest not in (None, approval.payload_digest) or seen.round not in (None, approval.round):
+        raise ApprovalChanged(payload_digest=approval.payload_digest, round=approval.round)
+    return await apply(conn, case, approval_id, answer, new_id)
+
+
+async def end(conn: Connection, approval_id: str, status: ApprovalStatus, *, actor: Actor, new_id: NewId) -> Shown:
+    """Withdraw an approval, or expire it early (the asking program's own timeout); what stands already, stands."""
+    case = await lock_approval(conn, approval_id, new_id)
+    await apply(conn, case, approval_id, Answer(status=status, actor=actor), new_id)
+    return await look(conn, approval_id)
+
+
+async def set_callback(
+    conn: Connection, approval_id: str, *, url: str, secret: str | None, actor: Actor, new_id: NewId
+) -> Shown:
+    """Give an approval's callback another address and secret; one that is final already is told again."""
+    case = await lock_approval(conn, approval_id, new_id)
+    approval = replace(case.approval(approval_id), callback_url=url, callback_secret=secret)
+    await approvals.set_callback(conn, approval_id, url, secret)
+    await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, actor))
+    if approval.final:
+        await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
+    return await look(conn, approval_id)
+
+
+async def look(conn: Connection, approval_id: str) -> Shown:
+    """One approval.
+
+    Raises:
+        ApprovalNotFound: no such approval.
+    """
+    found = await approvals.get(conn, approval_id)
+    if found is None:
+        raise ApprovalNotFound
+    return found
+
+
+async def look_newest(
+    conn: Connection, execution_id: str, request_id: str | None, *, node_id: str | None = None
+) -> Shown:
+    """The newest approval of an execution, or of one of its request ids (which may be an approval_id).
+
+    Raises:
+        NoApprovalRequest: the execution asked for none such, or there is no such execution.
+        OwnershipMismatch: the execution is not `node_id`'s.
+    """
+    if request_id is not None and names_approval(request_id):
+        found = await approvals.get(conn, request_id)
+        found = found if found is not None and found.execution_id == execution_id else None
+    else:
+        found = await approvals.newest(conn, execution_id, request_id)
+    if found is None:
+        raise NoApprovalRequest
+    check_owner(found.node_id, node_id)
+    return found
+
+
+async def note_read(conn: Connection, seen: list[Shown]) -> None:
+    """Keep that an agent read ends that a further round may follow; the others need no such mark."""
+    unread = [a.approval_id for a in seen if a.final and a.reopens and a.read_at is None]
+    if unread:
+        await approvals.mark_read(conn, unread)
+
+
+async def meant(conn: Connection, execution_id: str, request_id: str | None) -> str:
+    """Which approval of an execution an operator means.
+
+    Raises:
+        ExecutionNotFound, NoApprovalRequest: there is none.
+        AmbiguousRequestId: several are pending and none is named.
+    """
+    if await executions.status_of(conn, execution_id) is None:
+        raise ExecutionNotFound
+    if request_id is None:
+        pending = await approvals.pending_of(conn, execution_id)
+        if len(pending) > 1:
+            raise AmbiguousRequestId(
+                "Several approvals of this execution are pending; name one with approval_request_id."
+            )
+        if pending:
+            return pending[0]
+    return (await look_newest(conn, execution_id, request_id)).approval_id
+
+
+async def lock_approval(conn: Connection, approval_id: str, new_id: NewId) -> Case:
+    """Lock an approval's execution, with every deadline that has passed kept as passed.
+
+    Raises:
+        ApprovalNotFound: no such approval.
+    """
+    locked = await cases.lock_by_approval(conn, approval_id)
+    if locked is None:
+        raise ApprovalNotFound
+    return await pass_deadlines(conn, locked, new_id)
+
+
+async def pass_deadlines(conn: Connection, locked: Case, new_id: NewId) -> Case:
+    """Expire what is due before anything else is decided, and keep that whatever the rest comes to."""
+    case = expire_due(locked)
+    if case.facts:
+        await cases.save(conn, [(locked, case)], new_id)
+        conn.keep()
+    return replace(case, facts=(), tellings=())
+
+
+async def apply(conn: Connection, case: Case, approval_id: str, answer: Answer, new_id: NewId) -> Outcome:
+    """Settle a pending approval and write it, or say what stands."""
+    after = settle(case, approval_id, answer)
+    await cases.save(conn, [(case, after)], new_id)
+    return outcome_of(after, approval_id, applied=not case.approval(approval_id).final)
+
+
+def check_owner(owner: str, node_id: str | None) -> None:
+    """Raise `OwnershipMismatch` when a node is named and it is not the owner."""
+    if node_id is not None and owner != node_id:
+        raise OwnershipMismatch

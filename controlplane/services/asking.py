@@ -1,0 +1,100 @@
+"""Asking for approvals: open a round or find the one that stands, and use the answer that came before its question."""
+
+from msgspec.structs import replace
+
+from controlplane.domain import asking, parking
+from controlplane.domain.approvals import Approval
+from controlplane.domain.asking import Asked, Found
+from controlplane.domain.cases import Answer, Case, about, settle
+from controlplane.domain.errors import ExecutionNotFound
+from controlplane.domain.events import Actor, ActorKind, Fact, FactType
+from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
+from controlplane.domain.outcomes import outcome_of
+from controlplane.domain.parking import Choice, Parked
+from controlplane.services.approvals import check_owner, pass_deadlines
+from controlplane.storage import approvals, cases, deliveries, history, parked
+from controlplane.storage.approvals import Wording
+from controlplane.storage.cases import NewId
+from controlplane.storage.engine import Connection
+
+
+async def ask(
+    conn: Connection, asked: Asked, wording: Wording, *, actor: Actor, new_id: NewId, node_id: str | None = None
+) -> Approval:
+    """Open a round or return the one that stands, refreshing its callback; see `domain.asking`.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+        OwnershipMismatch: the execution is not `node_id`'s.
+        ApprovalRequestConflict, RoundNotOpen, InvalidState: as `domain.asking.resolve`.
+    """
+    await parked.lock_asking(conn, asked.approval_request_id)
+    locked = await cases.lock(conn, asked.execution_id, request_id=asked.approval_request_id)
+    if locked is None:
+        raise ExecutionNotFound
+    check_owner(locked.execution.node_id, node_id)
+    case = await pass_deadlines(conn, locked, new_id)
+    found = asking.resolve(case, asked, told=await _told(conn, case, asked))
+    if isinstance(found, Found):
+        return await _refresh(conn, case, found, asked, new_id)
+    after = asking.opened(case, asked, found, new_id(APPROVAL_PREFIX), actor)
+    approval = after.approvals[-1]
+    await approvals.insert(conn, approval, wording)
+    if found.round == 1:
+        after = await _use_parked(conn, after, approval)
+    await cases.save(conn, [(case, after)], new_id)
+    return after.approval(approval.approval_id)
+
+
+async def _told(conn: Connection, case: Case, asked: Asked) -> bool:
+    """Whether the newest round's end is known to its agent; only asks without a round depend on it."""
+    rounds = [a for a in case.approvals if a.approval_request_id == asked.approval_request_id]
+    if asked.round is not None or not rounds:
+        return True
+    newest = max(rounds, key=lambda a: a.round)
+    if not newest.reopens or newest.callback_url is None or newest.read_at is not None:
+        return True
+    return await deliveries.told(conn, newest.approval_id)
+
+
+async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new_id: NewId) -> Approval:
+    if asked.callback_url is None:
+        return found.approval
+    approval = replace(found.approval, callback_url=asked.callback_url, callback_secret=asked.callback_secret)
+    await approvals.set_callback(conn, approval.approval_id, asked.callback_url, asked.callback_secret)
+    if found.tell:
+        await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
+    return approval
+
+
+async def _use_parked(conn: Connection, case: Case, approval: Approval) -> Case:
+    """Apply the answer that came before its question, if there is one, and drop the others."""
+    waiting = await parked.waiting_for(conn, approval.approval_request_id, approval.execution_id)
+    choice = parking.choose(waiting, approval.decided_by)
+    if choice.used is not None:
+        case = settle(case, approval.approval_id, _parked_answer(choice.used))
+        await _remember(conn, case, approval.approval_id, choice)
+    await parked.remove(conn, [p.parked_id for p in waiting])
+    facts = [_parked_fact(p, approval, FactType.WEBHOOK_DROPPED) for p in choice.dropped]
+    if choice.used is not None:
+        facts.append(_parked_fact(choice.used, approval, FactType.WEBHOOK_USED))
+    await history.record(conn, *facts)
+    return case
+
+
+async def _remember(conn: Connection, case: Case, approval_id: str, choice: Choice) -> None:
+    """Let every early answer be recognised when it comes again: each meant this approval."""
+    for entry in (choice.used, *choice.dropped):
+        if entry is not None:
+            outcome = outcome_of(case, approval_id, applied=entry is choice.used)
+            await parked.remember(conn, entry.sender, entry.keys, outcome)
+
+
+def _parked_answer(used: Parked) -> Answer:
+    actor = Actor(ActorKind.SENDER, used.sender, "parked_webhook")
+    return Answer(status=used.decision, actor=actor, feedback=used.feedback, response=used.response)
+
+
+def _parked_fact(entry: Parked, approval: Approval, type_: FactType) -> Fact:
+    actor = Actor(ActorKind.SENDER, entry.sender, "parked_webhook")
+    return replace(about(approval, type_, actor), data={"parked_id": entry.parked_id, "decision": entry.decision})

@@ -1,0 +1,120 @@
+"""Executions that their own programs start: creation, reports, cancelling, notes."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from controlplane.domain import cases as rules
+from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
+from controlplane.domain.events import Actor, Fact, FactType
+from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, ExecutionStatus
+from controlplane.services.approvals import pass_deadlines
+from controlplane.storage import cases, deliveries, executions, history
+from controlplane.storage.cases import NewId
+from controlplane.storage.engine import Connection
+from controlplane.storage.executions import Note, Run, Starting
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What an agent says of its run; `result` is JSON as received."""
+
+    status: ExecutionStatus
+    result: bytes | None = None
+    error: str | None = None
+    reason: str | None = None
+
+
+async def start(conn: Connection, starting: Starting, actor: Actor) -> tuple[Run, bool]:
+    """Start an execution, or return the one that has this id already; True when it is new.
+
+    Raises:
+        ExecutionExists: another node owns an execution with this id.
+    """
+    new = await executions.start(conn, starting)
+    run = await look(conn, starting.execution_id)
+    if run.node_id != starting.node_id:
+        raise ExecutionExists
+    if new:
+        data = {"to": run.status, "reasoner": run.reasoner}
+        await history.record(conn, _about(run, FactType.EXECUTION_CREATED, actor, data))
+    return run, new
+
+
+async def report(conn: Connection, execution_id: str, told: Report, *, actor: Actor, new_id: NewId) -> Run:
+    """Take an agent's report: an end is kept with its result and makes undelivered callbacks obsolete.
+
+    A final status stays whatever is reported after it; the result is stored all the same, and the first one stands.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+    """
+    locked = await cases.lock(conn, execution_id)
+    if locked is None:
+        raise ExecutionNotFound
+    case = await pass_deadlines(conn, locked, new_id)
+    if told.status not in FINAL_EXECUTION:
+        await executions.touch(conn, execution_id)
+        return await look(conn, execution_id)
+    after = rules.report(case, told.status, actor, told.reason)
+    await cases.save(conn, [(case, after)], new_id)
+    kept = await executions.keep_outcome(conn, execution_id, told.result, told.error)
+    if kept and case.execution.final:
+        data = {"status": case.execution.status, "reported": told.status}
+        fact = Fact(type=FactType.EXECUTION_RESULT, actor=actor, execution_id=execution_id, data=data)
+        await history.record(conn, fact)
+    await _end_deliveries(conn, execution_id, actor)
+    return await look(conn, execution_id)
+
+
+async def cancel(conn: Connection, execution_id: str, reason: str | None, *, actor: Actor, new_id: NewId) -> Run:
+    """End an execution on an operator's word; one that is over stays as it is.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+    """
+    locked = await cases.lock(conn, execution_id)
+    if locked is None:
+        raise ExecutionNotFound
+    case = await pass_deadlines(conn, locked, new_id)
+    after = rules.cancel(case, reason or CANCELLED_BY_OPERATOR, actor)
+    await cases.save(conn, [(case, after)], new_id)
+    return await look(conn, execution_id)
+
+
+async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) -> bool:
+    """Keep a note with an execution; False when this note was kept before.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+    """
+    run = await look(conn, execution_id)
+    added = await executions.add_note(conn, execution_id, line)
+    if added:
+        data = {"note_id": line.note_id, "message": line.message, "tags": list(line.tags)}
+        await history.record(conn, _about(run, FactType.EXECUTION_NOTE, actor, data))
+    return added
+
+
+async def look(conn: Connection, execution_id: str) -> Run:
+    """One execution.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+    """
+    run = await executions.get(conn, execution_id)
+    if run is None:
+        raise ExecutionNotFound
+    return run
+
+
+async def _end_deliveries(conn: Connection, execution_id: str, actor: Actor) -> None:
+    told_of = await deliveries.make_obsolete(conn, execution_id)
+    facts = [
+        Fact(type=FactType.DELIVERY_OBSOLETE, actor=actor, execution_id=execution_id, approval_id=approval_id)
+        for approval_id in told_of
+    ]
+    await history.record(conn, *facts)
+
+
+def _about(run: Run, type_: FactType, actor: Actor, data: dict[str, Any]) -> Fact:
+    return Fact(type=type_, actor=actor, execution_id=run.execution_id, node_id=run.node_id, data=data)

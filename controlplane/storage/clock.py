@@ -1,0 +1,16 @@
+"""The database's clock: the one that deadlines and leases are judged by."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from controlplane.storage.engine import Connection
+
+
+async def now(conn: Connection) -> datetime:
+    """This very moment, not the transaction's beginning."""
+    row = await conn.row(sa.select(sa.func.clock_timestamp().label("at")))
+    if row is None:
+        raise RuntimeError("the database returned no time")
+    at: datetime = row.at
+    return at
