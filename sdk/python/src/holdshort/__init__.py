@@ -1,1 +1,110 @@
-"""Durable human approvals for AI agents."""
+"""Durable human approvals for AI agents: an agent pauses, a person decides, the agent goes on."""
+
+from holdshort._agent import Agent
+from holdshort._client import AsyncClient, Client
+from holdshort._errors import (
+    AlreadyDecided,
+    AmbiguousRequestId,
+    ApprovalChanged,
+    BadRequest,
+    CallbackUnknown,
+    Conflict,
+    ConnectionFailed,
+    ExecutionCancelled,
+    ExecutionExists,
+    ExecutionFinished,
+    HandedBack,
+    HoldshortError,
+    InvalidField,
+    InvalidInput,
+    InvalidSignature,
+    MissingExtra,
+    NoExecution,
+    NotAuthorised,
+    NotFound,
+    Refused,
+    RequestConflict,
+    RoundNotOpen,
+    RunEnded,
+    RunFailed,
+    StaleInstance,
+    StaleSignature,
+    Unavailable,
+    WaitTimeout,
+)
+from holdshort._routes import ApprovalFilter, Question, Verdict
+from holdshort._runs import Run
+from holdshort._version import __version__
+from holdshort._wire import (
+    Answer,
+    Approval,
+    ApprovalPage,
+    ApprovalResult,
+    ApprovalStatus,
+    Asked,
+    Decided,
+    DeliveryPage,
+    Event,
+    Execution,
+    ExecutionPage,
+    ParkedPage,
+    Settled,
+)
+
+__all__ = [
+    "Agent",
+    "AlreadyDecided",
+    "AmbiguousRequestId",
+    "Answer",
+    "Approval",
+    "ApprovalChanged",
+    "ApprovalFilter",
+    "ApprovalPage",
+    "ApprovalResult",
+    "ApprovalStatus",
+    "Asked",
+    "AsyncClient",
+    "BadRequest",
+    "CallbackUnknown",
+    "Client",
+    "Conflict",
+    "ConnectionFailed",
+    "Decided",
+    "DeliveryPage",
+    "Event",
+    "Execution",
+    "ExecutionCancelled",
+    "ExecutionExists",
+    "ExecutionFinished",
+    "ExecutionPage",
+    "HandedBack",
+    "HoldshortError",
+    "InvalidField",
+    "InvalidInput",
+    "InvalidSignature",
+    "MissingExtra",
+    "NoExecution",
+    "NotAuthorised",
+    "NotFound",
+    "ParkedPage",
+    "Question",
+    "Refused",
+    "RequestConflict",
+    "RoundNotOpen",
+    "Run",
+    "RunEnded",
+    "RunFailed",
+    "Settled",
+    "StaleInstance",
+    "StaleSignature",
+    "Unavailable",
+    "Verdict",
+    "WaitTimeout",
+    "__version__",
+]
+
+for _name in __all__:
+    # Tracebacks and help() name the door, not the private module behind it.
+    if _name != "__version__":
+        globals()[_name].__module__ = __name__
+del _name

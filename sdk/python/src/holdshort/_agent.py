@@ -1,0 +1,340 @@
+"""Agent: what a user's program holds. It pauses, waits, notes, and serves its reasoners."""
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import uuid4
+
+from holdshort import _asking, _errors, _routes
+from holdshort._client import AsyncClient
+from holdshort._pauses import Key, Registry
+from holdshort._reasoners import Reasoner, Resume
+from holdshort._runs import Rounds, Run, current_run, log
+from holdshort._session import Session, Sessions
+from holdshort._wire import ApprovalResult, OnExpiry
+
+if TYPE_CHECKING:
+    from holdshort._asgi import AgentApp
+    from holdshort._transport import AsyncTransport
+
+Callback = Literal["push", "pull", "auto"]
+CALLBACK_PATH = "/webhooks/approval"
+F = TypeVar("F", bound=Callable[..., Any])
+_START_S = 30.0
+
+
+class Agent:
+    """An agent program and its connection to the control plane.
+
+    Args:
+        node_id: the agent's name, 1-128 of `A-Z a-z 0-9 . _ ~ : -`; its runs belong to it.
+        version: of the agent.
+        control_plane_url: HOLDSHORT_URL, or http://127.0.0.1:8080, when absent.
+        api_key: HOLDSHORT_API_KEY when absent.
+        callback_url: base URL where the control plane reaches this agent; HOLDSHORT_CALLBACK_URL when absent, or
+            the loopback address that `run` serves on.
+        callback: "push" is told by callback, "pull" by one held call, "auto" by whichever is first. Without an
+            address "auto" only pulls.
+    """
+
+    def __init__(
+        self,
+        node_id: str,
+        version: str,
+        control_plane_url: str | None = None,
+        api_key: str | None = None,
+        callback_url: str | None = None,
+        callback: Callback = "auto",
+    ) -> None:
+        if callback not in {"push", "pull", "auto"}:
+            raise ValueError(f'callback must be "push", "pull" or "auto", not {callback!r}')
+        self.node_id = node_id
+        self.version = version
+        self.reasoners: dict[str, Reasoner] = {}
+        self.registry = Registry(lambda: secrets.token_urlsafe(24))
+        self._callback: Callback = callback
+        self._callback_url = callback_url or os.environ.get("HOLDSHORT_CALLBACK_URL")
+        self._address = (control_plane_url, api_key)
+        self._transport: AsyncTransport | None = None
+        self._sessions = Sessions(self._open_session)
+        self._rounds: dict[str, Rounds] = {}
+        self._app: AgentApp | None = None
+
+    def reasoner(
+        self,
+        name: str | None = None,
+        timeout_seconds: float | None = None,
+        resume: Resume = "when_decided",
+    ) -> Callable[[F], F]:
+        """Register a function that can be called by its name; its annotations convert and check the input.
+
+        Plain functions run in a thread and use `pause_sync`. A thread cannot be stopped: when its time limit passes
+        the run is reported as timeout, and the thread's outcome is dropped.
+
+        Args:
+            name: the function's own when absent.
+            timeout_seconds: of work; waiting for people does not count.
+            resume: "when_decided" waits without a process after a crash, "at_start" starts again at once.
+
+        Raises:
+            TypeError: the function has parameters that cannot be given by name.
+            ValueError: the name is taken.
+        """
+
+        def register(function: F) -> F:
+            known = name or function.__name__
+            if known in self.reasoners:
+                raise ValueError(f"there is a reasoner {known!r} already")
+            self.reasoners[known] = Reasoner(function, known, timeout_seconds=timeout_seconds, resume=resume)
+            return function
+
+        return register
+
+    def pause(  # noqa: PLR0913, PLR0917  # the order is part of the published signature
+        self,
+        approval_request_id: str | None = None,
+        approval_request_url: str = "",
+        expires_in_hours: float | None = 72,
+        timeout: float | None = None,
+        execution_id: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        payload: Any = None,
+        on_expiry: OnExpiry = "cancel",
+    ) -> Coroutine[Any, Any, ApprovalResult]:
+        """Ask a person and wait, for days if need be; await the result.
+
+        A run that is started again under its execution id finds its question, and its answer, again. The n-th pause
+        under an id asks its n-th round. Restarts of the control plane are not noticed.
+
+        Args:
+            approval_request_id: 1-256 characters, unique in this execution. When absent it is made from the calling
+                function's qualified name and a counter in start order; give one when pauses start in an order that
+                may change.
+            approval_request_url: page where the person decides; the control plane's own when empty.
+            expires_in_hours: 1 s to 8760 h, fractions allowed; the control plane's default when None.
+            timeout: seconds after which the server is asked to expire the question; the result is what the server
+                says stands. With on_expiry="cancel" the run is cancelled then; to go on asking use "resume".
+            execution_id: the run that asks; the current one when absent.
+            title: for the reviewer, at most 200 characters.
+            description: for the reviewer, at most 20,000 characters.
+            payload: the exact action, any JSON up to 256 KiB.
+            on_expiry: "cancel" ends the run at the deadline (the code still sees the result and may clean up),
+                "resume" lets it go on.
+
+        Returns:
+            What was decided. A rejection is returned too: the code goes on, but can ask nothing new.
+
+        Raises:
+            NoExecution: outside a run, without execution_id.
+            ExecutionFinished: the run is over, so nothing new can be asked.
+            RequestConflict: the id stands for another payload or on_expiry.
+            ConnectionFailed: `timeout` passed without the control plane; nothing was decided.
+            ExecutionCancelled: an operator cancelled the run.
+            HandedBack: this process stops.
+        """
+        run = self._run()
+        # Id and round are taken when the pause is started, not when its coroutine first runs: start order counts.
+        rounds, execution = self._asker(run, execution_id)
+        made = approval_request_id or rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
+        question = _routes.Question(
+            approval_request_id=made,
+            approval_request_url=approval_request_url or None,
+            expires_in_hours=expires_in_hours,
+            title=title,
+            description=description,
+            payload=payload,
+            on_expiry=on_expiry,
+        )
+        return self._pause(run, rounds.next(execution, made), question, timeout)
+
+    async def _pause(
+        self, run: Run | None, key: Key, question: _routes.Question, timeout: float | None
+    ) -> ApprovalResult:
+        url = self._callback_target()
+        if run is not None and run.execution_id == key.execution_id:
+            with run.waiting():
+                return await _asking.pause(run.session, key, question, callback_url=url, timeout=timeout)
+        async with self._sessions.use() as session:
+            return await _asking.pause(session, key, question, callback_url=url, timeout=timeout)
+
+    def pause_sync(self, approval_request_id: str | None = None, **question: Any) -> ApprovalResult:
+        """As `pause`, for plain functions: the same arguments, by name; blocks the function's own thread.
+
+        Raises:
+            NoExecution: not called from the thread of a reasoner.
+        """
+        run = self._run()
+        if run is None:
+            raise _errors.NoExecution("pause_sync works in a plain reasoner's thread; elsewhere await pause()")
+        made = approval_request_id or run.rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
+        waiting = asyncio.run_coroutine_threadsafe(self.pause(made, **question), run.loop)
+        return waiting.result()
+
+    async def wait_for_resume(
+        self, approval_request_id: str, execution_id: str | None = None, timeout: float | None = None
+    ) -> ApprovalResult:
+        """Wait for a question asked before, perhaps by a process that is gone; a decision made meanwhile is returned.
+
+        Without an execution (here or by name) the node's approvals under the id are looked up: the one that is
+        pending, else the newest when one execution asked.
+
+        Args:
+            approval_request_id: under which it was asked.
+            execution_id: that asked; the current run's when absent.
+            timeout: seconds to wait.
+
+        Raises:
+            NotFound: nobody asked under this id.
+            AmbiguousRequestId: several could be meant; the error lists them.
+            WaitTimeout: still pending, and can be waited for again.
+        """
+        run = self._run()
+        named = execution_id or (run.execution_id if run else None)
+        async with self._sessions.use() as session:
+            standing = await _asking.find(session, approval_request_id, node_id=self.node_id, execution_id=named)
+            url = self._callback_target()
+            if run is None or run.execution_id != standing.execution_id:
+                return await _asking.resume(session, standing, callback_url=url, timeout=timeout)
+            with run.waiting():
+                result = await _asking.resume(session, standing, callback_url=url, timeout=timeout)
+            await _asking.stop_if_cancelled(session, result)
+            return result
+
+    def note(self, message: str, tags: Sequence[str] = ()) -> None:
+        """Keep a note with the current execution, in the background. It never raises into the run.
+
+        Args:
+            message: for whoever reads the run.
+            tags: words to find it by.
+        """
+        run = self._run()
+        if run is None:
+            log.warning("a note outside a run was dropped")
+        else:
+            run.note(message, tags)
+
+    @asynccontextmanager
+    async def execution(
+        self,
+        execution_id: str | None = None,
+        input: Any = None,  # noqa: A002  # the wire's own word
+        *,
+        reasoner: str | None = None,
+    ) -> AsyncIterator[Run]:
+        """A run that the program starts itself; the same id continues it. Its end is reported when the block ends.
+
+        An exception ends it as failed. A cancelled task, Ctrl-C or a stopping process is no end: the run stays as it
+        is, to be continued.
+
+        Args:
+            execution_id: 1-128 of `A-Z a-z 0-9 . _ ~ : -`; a new one when absent.
+            input: any JSON, kept with the run.
+            reasoner: name kept with the run.
+
+        Raises:
+            ExecutionFinished: the run under this id is over.
+            ExecutionExists: another node owns it.
+            ConnectionFailed: the control plane was not reached in 30 s.
+        """
+        async with self._sessions.use() as session:
+            started = _routes.create_execution(
+                self.node_id, execution_id or f"exec_{uuid4().hex}", reasoner=reasoner, input=input
+            )
+            standing = await session.client.send(started, patience=_START_S)
+            if standing.final and not standing.ended_by_approval:
+                raise _errors.ExecutionFinished(
+                    f"execution {standing.execution_id} is {standing.status} already; start a new one",
+                    details={"execution_status": standing.status, "execution": standing},
+                )
+            run = Run(self, session, standing)
+            token = current_run.set(run)
+            try:
+                async with _reported(run):
+                    yield run
+            finally:
+                current_run.reset(token)
+
+    @property
+    def asgi(self) -> "AgentApp":
+        """The agent as a plain ASGI application: runs alone, or mounted in Litestar, Starlette or FastAPI."""
+        if self._app is None:
+            from holdshort._asgi import AgentApp  # noqa: PLC0415  # a script that serves nothing needs none of it
+
+            self._app = AgentApp(self)
+        return self._app
+
+    def run(self, host: str = "127.0.0.1", port: int = 8001, *, drain_seconds: int = 8) -> None:
+        """Serve the reasoners until SIGTERM or Ctrl-C.
+
+        On SIGTERM, running reasoners may finish for `drain_seconds`; waiting ones are handed back at once: not an
+        end, not a failure.
+
+        Args:
+            host: address to listen on.
+            port: to listen on; 0 for any free one.
+            drain_seconds: how long running reasoners may go on.
+
+        Raises:
+            MissingExtra: the extra `agent` is not installed.
+        """
+        from holdshort._serving import serve  # noqa: PLC0415  # imports uvicorn
+
+        serve(self, host, port, drain_seconds)
+
+    def reachable_at(self, base_url: str) -> None:
+        """Take this as the callback address, unless one was configured."""
+        self._callback_url = self._callback_url or base_url
+
+    def use_transport(self, transport: "AsyncTransport") -> None:
+        """Send through this instead of the network, see `holdshort.testing`."""
+        self._transport = transport
+
+    def _open_session(self) -> Session:
+        url, key = self._address
+        client = AsyncClient(url, key, patience=None, transport=self._transport)
+        return Session(client, self.registry, held=self._callback != "push")
+
+    def _callback_target(self) -> str | None:
+        if self._callback == "pull":
+            return None
+        if self._callback_url is None:
+            if self._callback == "push":
+                raise _errors.CallbackUnknown
+            return None
+        return self._callback_url.rstrip("/") + CALLBACK_PATH
+
+    def _run(self) -> Run | None:
+        run = current_run.get()
+        return run if run is not None and run.owner is self else None
+
+    def _asker(self, run: Run | None, execution_id: str | None) -> tuple[Rounds, str]:
+        if run is not None and execution_id in {None, run.execution_id}:
+            return run.rounds, run.execution_id
+        if execution_id is None:
+            raise _errors.NoExecution
+        return self._rounds.setdefault(execution_id, Rounds()), execution_id
+
+
+@asynccontextmanager
+async def _reported(run: Run) -> AsyncIterator[None]:
+    """Report how the block ends. What is no end of the run, only of this process, is not reported."""
+    try:
+        yield
+    except _errors.ExecutionCancelled as end:
+        await run.report("cancelled", error=end.message)
+        raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            # Nobody cancelled this run: a task it awaited was cancelled, and that is the run's own failure.
+            await run.report("failed", error=f"CancelledError: {error}")
+        raise
+    except Exception as error:
+        await run.report("timeout" if run.out_of_time else "failed", error=f"{type(error).__name__}: {error}")
+        raise
+    await run.report("succeeded")

@@ -1,0 +1,161 @@
+"""How a pause asks, waits and ends: registered first, then asked, and what the server says stands."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from holdshort import _routes
+from holdshort._core import Call
+from holdshort._errors import AmbiguousRequestId, ExecutionCancelled, HandedBack, NotFound, WaitTimeout
+from holdshort._pauses import Key, Pause
+from holdshort._routes import ApprovalFilter, Question
+from holdshort._session import Session
+from holdshort._wire import Approval, ApprovalResult, ApprovalStatus, Asked, result_of
+
+_LAST_WORD_S = 30.0
+
+
+async def pause(
+    session: Session, key: Key, question: Question, *, callback_url: str | None, timeout: float | None
+) -> ApprovalResult:
+    """Ask one round of a question and wait for what becomes of it.
+
+    Args:
+        session: of the running loop.
+        key: names the round.
+        question: without round and callback, which are added here.
+        callback_url: where the decision is to be pushed; None for pull only.
+        timeout: seconds after which the server is asked to expire it.
+    """
+    until = _deadline(timeout)
+    entry = session.registry.register(key)
+    try:
+        asked = await session.client.send(_call(key, question, entry, callback_url), patience=timeout)
+        if asked.final:
+            result = result_of(asked, key.execution_id)
+        else:
+            entry.approval_id = asked.approval_id
+            answer = await _answer(session, entry, until)
+            result = await _expired(session, asked.approval_id) if answer is None else answer
+        session.registry.resolve(result)
+    finally:
+        session.registry.release(key, entry)
+    await stop_if_cancelled(session, result)
+    return result
+
+
+async def resume(
+    session: Session, standing: ApprovalStatus, *, callback_url: str | None, timeout: float | None
+) -> ApprovalResult:
+    """Wait for an approval that was asked before, perhaps by a process that is gone.
+
+    Args:
+        session: of the running loop.
+        standing: how it stood when it was looked up.
+        callback_url: where the decision is to be pushed; None for pull only.
+        timeout: seconds to wait.
+
+    Raises:
+        WaitTimeout: it is still pending; nothing was changed.
+    """
+    if standing.final:
+        return result_of(standing, standing.execution_id)
+    until = _deadline(timeout)
+    key = Key(standing.execution_id, standing.approval_request_id, standing.round)
+    entry = session.registry.register(key)
+    entry.approval_id = standing.approval_id
+    try:
+        if callback_url:
+            moved = _routes.set_callback(standing.approval_id, callback_url, callback_secret=entry.secret)
+            await session.client.send(moved, patience=timeout)
+        result = await _answer(session, entry, until)
+    finally:
+        session.registry.release(key, entry)
+    if result is None:
+        raise WaitTimeout(details={"approval_id": standing.approval_id})
+    return result
+
+
+async def find(session: Session, approval_request_id: str, *, node_id: str, execution_id: str | None) -> ApprovalStatus:
+    """The approval that is meant: the execution's newest under the id, else the node's.
+
+    Raises:
+        NotFound: nobody asked under this id.
+        AmbiguousRequestId: several could be meant; `details["approvals"]` lists them.
+    """
+    if execution_id is not None:
+        return await session.client.get_approval_status(execution_id, approval_request_id=approval_request_id)
+    found = await _all(session, ApprovalFilter(node_id=node_id, approval_request_id=approval_request_id, limit=200))
+    pending = [approval for approval in found if not approval.final]
+    if len(pending) == 1:
+        return pending[0]
+    if not found:
+        raise NotFound(f"no approval was asked under {approval_request_id!r} by {node_id}", code="no_approval_request")
+    if not pending and len({approval.execution_id for approval in found}) == 1:
+        return max(found, key=lambda approval: approval.round)
+    listed = [
+        {"approval_id": a.approval_id, "execution_id": a.execution_id, "round": a.round, "status": a.status}
+        for a in found
+    ]
+    raise AmbiguousRequestId(details={"approvals": listed})
+
+
+async def _all(session: Session, which: ApprovalFilter) -> list[Approval]:
+    page = await session.client.list_approvals(which)
+    found = page.approvals
+    while page.next_cursor:
+        page = await session.client.list_approvals(which, cursor=page.next_cursor)
+        found += page.approvals
+    return found
+
+
+def _call(key: Key, question: Question, entry: Pause, callback_url: str | None) -> Call[Asked]:
+    complete = replace(
+        question,
+        round=key.round,
+        callback_url=callback_url,
+        callback_secret=entry.secret if callback_url else None,
+    )
+    return _routes.request_approval(key.execution_id, complete)
+
+
+async def _answer(session: Session, entry: Pause, until: float | None) -> ApprovalResult | None:
+    """The answer, or None when the time is up first."""
+    if session.registry.draining:
+        raise HandedBack
+    approval_id = entry.approval_id or ""
+    session.waits.add(approval_id)
+    try:
+        left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
+        await asyncio.wait((entry.future,), timeout=left)
+    finally:
+        session.waits.remove(approval_id)
+    if not entry.future.done():
+        return None
+    outcome = entry.future.result()
+    if isinstance(outcome, HandedBack):
+        raise outcome
+    return outcome
+
+
+async def _expired(session: Session, approval_id: str) -> ApprovalResult:
+    """End the question's time on the server; what it says stands is the result, an answer at the last moment too."""
+    await session.client.send(_routes.expire(approval_id), patience=_LAST_WORD_S)
+    approval = await session.client.send(_routes.get_approval(approval_id), patience=_LAST_WORD_S)
+    return result_of(approval, approval.execution_id)
+
+
+async def stop_if_cancelled(session: Session, result: ApprovalResult) -> None:
+    """A question is withdrawn with its run's cancellation; only an operator's ends the code too."""
+    if not result.withdrawn:
+        return
+    execution = await session.client.get_execution(result.execution_id)
+    if execution.status == "cancelled" and not execution.ended_by_approval:
+        raise ExecutionCancelled(
+            f"execution {execution.execution_id} was cancelled: {execution.status_reason}",
+            details={"status_reason": execution.status_reason},
+        )
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout

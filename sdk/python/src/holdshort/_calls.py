@@ -1,0 +1,157 @@
+"""Calls of an agent's reasoners: one task a run, joined by its execution id, answered as HTTP without any I/O."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from holdshort import _errors
+from holdshort._agent import Agent
+from holdshort._reasoners import Reasoner
+from holdshort._runs import Run
+from holdshort._wire import Execution
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """An HTTP answer before it is sent."""
+
+    status: int
+    body: Any
+    headers: dict[str, str] = {}
+
+
+def problem(status: int, code: str, message: str, **more: Any) -> Answered:
+    """An error answer (RFC 9457) with its stable code."""
+    title = HTTPStatus(status).phrase
+    known = {"type": "about:blank", "title": title, "status": status, "detail": message}
+    return Answered(status, {**known, "error": code, "message": message, **more})
+
+
+def wrong_method(allowed: str) -> Answered:
+    """405, with the method that this path takes."""
+    return Answered(405, problem(405, "method_not_allowed", f"use {allowed}").body, {"allow": allowed})
+
+
+def invalid(field: str, rule: str) -> Answered:
+    """422: a field and the rule it breaks."""
+    return problem(422, "invalid_input", f"{field}: {rule}", errors=[{"field": field, "rule": rule}])
+
+
+class Calls:
+    """The runs in progress, by execution id.
+
+    Args:
+        agent: whose reasoners are called.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._running: dict[str, tuple[str, asyncio.Task[Answered]]] = {}
+        self._unnamed: set[asyncio.Task[Answered]] = set()
+
+    async def call(self, name: str, raw: Any, execution_id: str | None) -> Answered:
+        """Run a reasoner to its end. A caller that goes away does not end the run.
+
+        Args:
+            name: of the reasoner.
+            raw: its input, decoded JSON.
+            execution_id: continues this execution, or joins the call that runs it.
+        """
+        reasoner = self._agent.reasoners.get(name)
+        if reasoner is None:
+            return problem(404, "reasoner_not_found", f"there is no reasoner {name!r} here")
+        if execution_id is not None and execution_id in self._running:
+            running, task = self._running[execution_id]
+            if running != name:
+                return problem(409, "execution_exists", f"execution {execution_id} is running {running!r}")
+            return await asyncio.shield(task)
+        try:
+            arguments = reasoner.arguments(raw)
+        except _errors.InvalidInput as fault:
+            return invalid(fault.field, fault.rule)
+        return await asyncio.shield(self._start(reasoner, arguments, raw, execution_id))
+
+    def _start(
+        self, reasoner: Reasoner, arguments: dict[str, Any], raw: Any, execution_id: str | None
+    ) -> "asyncio.Task[Answered]":
+        run = self._run(reasoner, arguments, raw, execution_id)
+        task = asyncio.create_task(run, name=f"holdshort {reasoner.name}")
+        if execution_id is None:
+            self._unnamed.add(task)
+            task.add_done_callback(self._unnamed.discard)
+        else:
+            self._running[execution_id] = (reasoner.name, task)
+            task.add_done_callback(lambda _: self._running.pop(execution_id, None))
+        return task
+
+    async def stop(self) -> None:
+        """Hand back what still runs: the process stops, the runs do not end."""
+        self._agent.registry.hand_back()
+        tasks = [*self._unnamed, *(task for _, task in self._running.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, reasoner: Reasoner, arguments: dict[str, Any], raw: Any, execution_id: str | None) -> Answered:
+        run: Run | None = None
+        try:
+            execution = self._agent.execution(execution_id, raw, reasoner=reasoner.name)
+            async with execution as run, run.limit(reasoner.timeout_seconds):
+                run.result = _json(await reasoner.call(arguments))
+            return _ended(run.execution_id, run.status, run.result)
+        except _errors.RunEnded as end:
+            return _stopped(end, run)
+        except asyncio.CancelledError:
+            return _stopped(_errors.HandedBack(), run)
+        except Exception as error:  # whatever the user's code raises is the run's failure, and already reported
+            return _refused(error) if run is None else _failed(error, run)
+
+
+def _json(result: Any) -> Any:
+    """The result as JSON would have it, so that what cannot be stored fails in the run and not after it."""
+    return msgspec.json.decode(msgspec.json.encode(result))
+
+
+def _ended(execution_id: str, status: str, result: Any) -> Answered:
+    return Answered(200, {"execution_id": execution_id, "status": status, "result": result})
+
+
+def _named(run: Run | None) -> dict[str, Any]:
+    return {"execution_id": run.execution_id} if run else {}
+
+
+def _stopped(end: _errors.RunEnded, run: Run | None) -> Answered:
+    if isinstance(end, _errors.HandedBack):
+        answer = problem(503, end.code, end.message, execution_status="waiting", **_named(run))
+        return Answered(503, answer.body, {"retry-after": "1"})
+    status = run.status if run else "cancelled"
+    return problem(409, end.code, end.message, execution_status=status, **_named(run))
+
+
+def _failed(error: Exception, run: Run) -> Answered:
+    message = f"{type(error).__name__}: {error}"
+    code = "execution_timeout" if run.out_of_time else "run_failed"
+    return problem(500, code, message, execution_status=run.status, **_named(run))
+
+
+def _refused(error: Exception) -> Answered:
+    """The run did not start: it is over already, or the control plane would not have it."""
+    if not isinstance(error, _errors.HoldshortError):
+        return problem(500, "internal_error", type(error).__name__)
+    standing = error.details.get("execution")
+    if isinstance(standing, Execution):
+        return _as_it_ended(standing)
+    more = {k: v for k, v in error.details.items() if k != "execution"}
+    return problem(error.status or 503, error.code, error.message, **more)
+
+
+def _as_it_ended(standing: Execution) -> Answered:
+    if standing.status == "succeeded":
+        return _ended(standing.execution_id, standing.status, standing.result)
+    known = {"execution_id": standing.execution_id, "execution_status": standing.status}
+    if standing.status == "cancelled":
+        message = f"cancelled: {standing.status_reason}"
+        return problem(409, _errors.ExecutionCancelled.code, message, result=standing.result, **known)
+    code = "execution_timeout" if standing.status == "timeout" else "run_failed"
+    return problem(500, code, str(standing.error or standing.status), **known)

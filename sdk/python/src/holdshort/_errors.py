@@ -1,0 +1,286 @@
+"""Every way the SDK says no.
+
+HoldshortError (Exception)
+├── ConnectionFailed            the control plane was not reached for as long as the caller would wait
+├── WaitTimeout                 (also a TimeoutError) wait_for_resume's own time is up
+├── NoExecution                 pause() or note() outside a run
+├── MissingExtra                an optional dependency is not installed
+├── CallbackUnknown             callback="push" without an address to push to
+├── InvalidSignature            a webhook or callback whose signature does not hold
+│   └── StaleSignature          it holds, but its time is too far from now
+├── InvalidInput                a reasoner was called with input that does not fit its annotations
+├── RunFailed                   the testing control plane's run ended with an error
+└── Refused                     the control plane answered with an error
+    ├── BadRequest              400, 413, 415
+    │   └── InvalidField        422
+    ├── NotAuthorised           401, 403
+    ├── NotFound                404
+    ├── Conflict                409
+    │   ├── ExecutionFinished   invalid_state: nothing new can be asked
+    │   ├── RoundNotOpen        round_not_open
+    │   ├── RequestConflict     approval_request_conflict
+    │   ├── AmbiguousRequestId  ambiguous_request_id
+    │   ├── ApprovalChanged     approval_changed
+    │   ├── AlreadyDecided      already_decided
+    │   └── ExecutionExists     execution_exists
+    └── Unavailable             429, 5xx, for longer than the caller would wait
+
+RunEnded (BaseException: `except Exception` does not swallow it)
+├── ExecutionCancelled          an operator cancelled this run
+├── StaleInstance               another instance took this run over
+└── HandedBack                  the process stops; the run waits without it
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class _Described:
+    """What every error of this package carries."""
+
+    code: str = "error"
+    message: str
+    status: int | None
+    request_id: str | None
+    details: Mapping[str, Any]
+
+    def _describe(self, message: str | None, known: Mapping[str, Any]) -> str:
+        self.code = known.get("code") or type(self).code
+        self.message = message or " ".join((type(self).__doc__ or "").split())
+        self.status = known.get("status")
+        self.request_id = known.get("request_id")
+        self.details = known.get("details") or {}
+        return self.message
+
+
+class HoldshortError(_Described, Exception):
+    """Base of every error of this package.
+
+    Args:
+        message: what happened and what to do; the class's docstring when absent.
+        known: `code` (stable, snake_case), `status` (HTTP), `request_id` (of the control plane's log) and
+            `details` (the other members of the problem document), as far as there are any.
+    """
+
+    code: str = "error"
+
+    def __init__(self, message: str | None = None, **known: Any) -> None:
+        super().__init__(self._describe(message, known))
+
+
+class ConnectionFailed(HoldshortError):
+    """The control plane could not be reached in the time the caller gave; check HOLDSHORT_URL and that it runs."""
+
+    code = "connection_failed"
+
+
+class WaitTimeout(HoldshortError, TimeoutError):
+    """The approval is still pending and stays so; call wait_for_resume again to go on waiting."""
+
+    code = "wait_timeout"
+
+
+class NoExecution(HoldshortError):
+    """There is no run here; call this inside a reasoner or `async with app.execution()`, or name an execution_id."""
+
+    code = "no_execution"
+
+
+class MissingExtra(HoldshortError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    code = "missing_extra"
+
+
+class CallbackUnknown(HoldshortError):
+    """callback="push" needs an address: pass callback_url, set HOLDSHORT_CALLBACK_URL, or use "auto" or "pull"."""
+
+    code = "callback_unknown"
+
+
+class InvalidSignature(HoldshortError):
+    """No signature matches the body as received; verify the raw bytes, with the secret the sender signs with."""
+
+    code = "invalid_signature"
+
+
+class StaleSignature(InvalidSignature):
+    """The signature holds but its time is more than 300 s from now; check both clocks, or refuse it as a replay."""
+
+    code = "stale_signature"
+
+
+class InvalidInput(HoldshortError):
+    """A reasoner's input does not fit its annotations; correct the field that `field` names and call again."""
+
+    code = "invalid_input"
+    field: str = ""
+    rule: str = ""
+
+
+class RunFailed(HoldshortError):
+    """A run under the testing control plane ended otherwise than by returning; the message says how."""
+
+    code = "run_failed"
+
+
+class Refused(HoldshortError):
+    """The control plane answered with an error; `code` is stable, `message` says what to do."""
+
+    code = "refused"
+
+
+class BadRequest(Refused):
+    """The control plane could not take the request as it is; the message says what is wrong with it."""
+
+    code = "bad_request"
+
+
+class InvalidField(BadRequest):
+    """A field breaks a rule; `details["errors"]` lists each field with its rule. Correct it and call again."""
+
+    code = "invalid_field"
+
+
+class NotAuthorised(Refused):
+    """The key, the node or the sender may not do this; use a key with the scope the message names."""
+
+    code = "not_authorised"
+
+
+class NotFound(Refused):
+    """Nothing has this id; check the id, and that HOLDSHORT_URL is the control plane it was made on."""
+
+    code = "not_found"
+
+
+class Conflict(Refused):
+    """What stands does not allow this; read it again (`details` holds what stands) and decide anew."""
+
+    code = "conflict"
+
+
+class ExecutionFinished(Conflict):
+    """The execution is over, so nothing new can be asked. This is never a decision.
+
+    It comes when pause() opens a new question after a rejection, an expiry with on_expiry="cancel", a cancellation
+    or the run's end. To go on asking after a deadline, ask with on_expiry="resume".
+    """
+
+    code = "invalid_state"
+
+
+class RoundNotOpen(Conflict):
+    """The round before this one is still pending or ended for good; ask under another approval_request_id."""
+
+    code = "round_not_open"
+
+
+class RequestConflict(Conflict):
+    """The id was asked with another payload or on_expiry; an answer never covers an action nobody saw. Use a new id."""
+
+    code = "approval_request_conflict"
+
+
+class AmbiguousRequestId(Conflict):
+    """Several approvals could be meant; name the execution_id. `details["approvals"]` lists them."""
+
+    code = "ambiguous_request_id"
+
+
+class ApprovalChanged(Conflict):
+    """Another round or payload stands than the one decided on; read the approval again before deciding."""
+
+    code = "approval_changed"
+
+
+class AlreadyDecided(Conflict):
+    """Another decision was first and stands; `details` holds it. Nothing was changed."""
+
+    code = "already_decided"
+
+
+class ExecutionExists(Conflict):
+    """Another node owns an execution with this id; choose another execution_id."""
+
+    code = "execution_exists"
+
+
+class Unavailable(Refused):
+    """The control plane or its database is away, or asks for fewer calls; retried already, so try again later."""
+
+    code = "unavailable"
+
+
+class RunEnded(_Described, BaseException):
+    """This run must stop. Outside `Exception`, so that `except Exception` does not swallow it; let it pass."""
+
+    code: str = "run_ended"
+
+    def __init__(self, message: str | None = None, **known: Any) -> None:
+        super().__init__(self._describe(message, known))
+
+
+class ExecutionCancelled(RunEnded):
+    """An operator cancelled this run while it waited; clean up in `finally` and let it end."""
+
+    code = "execution_cancelled"
+
+
+class StaleInstance(RunEnded):
+    """Another instance took this run over; nothing this one does is written any more. Let it end."""
+
+    code = "stale_instance"
+
+
+class HandedBack(RunEnded):
+    """This process stops while the run waits; the run goes on when it is started again under its execution id."""
+
+    code = "handed_back"
+
+
+class _Table:
+    """Which class an error answer becomes: by code first, by status where the code is not ours to know."""
+
+    by_code: ClassVar[dict[str, type[Refused]]] = {
+        kind.code: kind
+        for kind in (
+            ExecutionFinished,
+            RoundNotOpen,
+            RequestConflict,
+            AmbiguousRequestId,
+            ApprovalChanged,
+            AlreadyDecided,
+            ExecutionExists,
+        )
+    }
+    by_status: ClassVar[dict[int, type[Refused]]] = {
+        400: BadRequest,
+        401: NotAuthorised,
+        403: NotAuthorised,
+        404: NotFound,
+        409: Conflict,
+        413: BadRequest,
+        415: BadRequest,
+        422: InvalidField,
+        429: Unavailable,
+    }
+
+
+def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> HoldshortError | StaleInstance:
+    """The error that an answer of the control plane becomes.
+
+    Args:
+        status: HTTP status, 400 or above.
+        problem: the problem document, empty when the body was none.
+        request_id: the answer's X-Request-ID.
+    """
+    code = problem.get("error")
+    message = problem.get("message") or problem.get("detail") or f"the control plane answered {status}"
+    details = {k: v for k, v in problem.items() if k not in {"type", "title", "status", "detail", "error", "message"}}
+    known = {"code": code, "status": status, "request_id": request_id, "details": details}
+    if code == StaleInstance.code:
+        return StaleInstance(message, **known)
+    fallback = Unavailable if status >= 500 else Refused
+    kind = _Table.by_code.get(code or "") or _Table.by_status.get(status, fallback)
+    return kind(message, **known)

@@ -1,0 +1,125 @@
+"""A function with its annotations as the contract: input is converted and checked before the run starts."""
+
+import asyncio
+import contextvars
+import inspect
+import re
+import threading
+import typing
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from holdshort._errors import InvalidInput
+
+Resume = Literal["when_decided", "at_start"]
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_WHERE = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_FIELD = re.compile(r"field `(?P<name>[^`]+)`")
+
+
+class Reasoner:
+    """A registered function.
+
+    Args:
+        function: async or plain; its parameters must be named.
+        name: under which it is called.
+        timeout_seconds: of work; waiting for people does not count.
+        resume: how a run whose process died is started again.
+
+    Raises:
+        TypeError: the function takes *args, **kwargs or positional-only parameters.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], name: str, *, timeout_seconds: float | None, resume: Resume
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.timeout_seconds = timeout_seconds
+        self.resume = resume
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind not in _NAMED:
+                raise TypeError(f"reasoner {name}: parameter {parameter} cannot be given by name")
+
+    @cached_property
+    def _accepts(self) -> type[msgspec.Struct]:
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        fields: list[Any] = []
+        for parameter in inspect.signature(self.function).parameters.values():
+            annotation = hints.get(parameter.name, Any)
+            if parameter.default is parameter.empty:
+                fields.append((parameter.name, annotation))
+            else:
+                # The default itself is left to the call, so that any value works and none is shared by conversion.
+                fields.append((parameter.name, annotation | msgspec.UnsetType, msgspec.UNSET))
+        return msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=True)
+
+    def check(self) -> None:
+        """Resolve the annotations now; raises TypeError for one that no JSON can be converted to."""
+        msgspec.json.Decoder(self._accepts)
+
+    def arguments(self, raw: Any) -> dict[str, Any]:
+        """The keyword arguments of a call.
+
+        Args:
+            raw: decoded JSON.
+
+        Raises:
+            InvalidInput: names the field and the rule.
+        """
+        try:
+            given = msgspec.convert(raw, self._accepts)
+        except msgspec.ValidationError as error:
+            raise _invalid(error) from error
+        return {k: v for k, v in msgspec.structs.asdict(given).items() if v is not msgspec.UNSET}
+
+    async def call(self, arguments: dict[str, Any]) -> Any:
+        """Run the function: on the loop when it is async, else in a thread of its own."""
+        if inspect.iscoroutinefunction(self.function):
+            return await self.function(**arguments)
+        return await _in_thread(self.function, arguments)
+
+
+def _invalid(error: msgspec.ValidationError) -> InvalidInput:
+    text = str(error)
+    where = _WHERE.search(text)
+    rule = text[: where.start()] if where else text
+    named = _FIELD.search(rule)
+    parts = [where["path"] if where else "", named["name"] if named else ""]
+    field = ".".join(part for part in parts if part) or "input"
+    fault = InvalidInput(f"{field}: {rule}", details={"errors": [{"field": field, "rule": rule}]})
+    fault.field, fault.rule = field, rule
+    return fault
+
+
+async def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """A thread for each run: a pool's few threads would all be taken by runs that wait for days."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome = (done.set_result, context.run(function, **arguments))
+        except StopIteration as error:  # a future refuses it
+            outcome = (done.set_exception, RuntimeError(f"the reasoner raised {error!r}"))
+        except BaseException as error:  # whatever ends the thread ends the run
+            outcome = (done.set_exception, error)
+        _hand_over(loop, done, *outcome)
+
+    threading.Thread(target=work, name=f"holdshort {function.__name__}", daemon=True).start()
+    return await done
+
+
+def _hand_over(
+    loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", put: Callable[[Any], None], outcome: Any
+) -> None:
+    def deliver() -> None:
+        if not done.done():
+            put(outcome)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(deliver)

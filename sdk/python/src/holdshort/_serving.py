@@ -1,0 +1,55 @@
+"""Serving an agent with uvicorn: what waits is handed back first, what runs may finish."""
+
+import contextlib
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+from holdshort._errors import MissingExtra
+
+try:
+    import uvicorn
+except ImportError as missing:
+    raise MissingExtra("app.run() needs an ASGI server: pip install 'holdshort[agent]'") from missing
+
+if TYPE_CHECKING:
+    from holdshort._agent import Agent
+
+
+class _Server(uvicorn.Server):
+    """Tells the agent its own address at the start, and to hand back what waits before requests are drained."""
+
+    def __init__(self, config: uvicorn.Config, agent: "Agent") -> None:
+        super().__init__(config)
+        self._agent = agent
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for server in self.servers:
+            for listening in server.sockets:
+                self._reachable(*listening.getsockname()[:2])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._agent.registry.hand_back()
+        await super().shutdown(sockets)
+
+    def _reachable(self, host: str, port: int) -> None:
+        address = ipaddress.ip_address(host)
+        if address.is_loopback:
+            named = f"[{host}]" if address.version == 6 else host
+            self._agent.reachable_at(f"http://{named}:{port}")
+
+
+def serve(agent: "Agent", host: str, port: int, drain_seconds: int) -> None:
+    """Serve until SIGTERM or Ctrl-C; see Agent.run."""
+    server = server_for(agent, host, port, drain_seconds)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
+
+
+def server_for(agent: "Agent", host: str, port: int, drain_seconds: int) -> uvicorn.Server:
+    """The server that `serve` runs."""
+    config = uvicorn.Config(
+        agent.asgi, host=host, port=port, lifespan="on", log_level="warning", timeout_graceful_shutdown=drain_seconds
+    )
+    return _Server(config, agent)

@@ -1,0 +1,106 @@
+"""One held call for all pauses of a process, re-armed when a pause is added; and the slow poll that backs up pushes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import islice
+from typing import Any
+
+from holdshort._client import AsyncClient
+from holdshort._errors import HoldshortError
+from holdshort._wire import ApprovalStatus
+
+_HOLD_S = 50.0
+_CALL_LIMIT = 10_000
+_PACE_S = 1.0
+_POLL_S = 60.0
+_REFUSED_S = 5.0
+log = logging.getLogger("holdshort")
+
+
+class SharedWait:
+    """Waits for any number of approvals with one call at a time for each 10,000 of them.
+
+    Args:
+        client: asks the control plane.
+        settled: called with each approval that is final.
+        held: True holds the call until something is final; False only looks once a minute, for what a push missed.
+    """
+
+    def __init__(self, client: AsyncClient, settled: Callable[[ApprovalStatus], None], *, held: bool) -> None:
+        self._client = client
+        self._settled = settled
+        self._held = held
+        self._ids: dict[str, None] = {}
+        self._added = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, approval_id: str) -> None:
+        """Wait for this approval too."""
+        self._ids[approval_id] = None
+        self._added.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="holdshort shared wait")
+
+    def remove(self, approval_id: str) -> None:
+        """Stop waiting for it; an open call that still names it is left open."""
+        self._ids.pop(approval_id, None)
+
+    async def aclose(self) -> None:
+        """End the call."""
+        if self._task is not None:
+            await _end(self._task)
+
+    async def _run(self) -> None:
+        while self._ids:
+            if self._held:
+                await self._until_added_or_settled()
+            else:
+                await asyncio.sleep(_POLL_S)
+                for ids in self._chunks():
+                    await self._look(ids, hold=0)
+
+    async def _until_added_or_settled(self) -> None:
+        self._added.clear()
+        tasks = [_start(self._look(ids, hold=_HOLD_S)) for ids in self._chunks()]
+        tasks.append(_start(self._some_added()))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(*tasks)
+
+    async def _some_added(self) -> None:
+        await self._added.wait()
+        # A thousand pauses that start together re-arm once; the more ids a call carries, the rarer it is repeated.
+        await asyncio.sleep(min(1.0, 0.02 + len(self._ids) / 20_000))
+
+    async def _look(self, ids: list[str], hold: float) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            found = await self._client.wait_for_approvals(ids, wait=hold)
+        except HoldshortError as error:
+            log.warning("the shared wait was refused, trying again: %s", error)
+            await asyncio.sleep(_REFUSED_S)
+            return
+        for approval in found.approvals:
+            self.remove(approval.approval_id)
+            self._settled(approval)
+        if hold and not found.approvals:
+            # A control plane with too many waits answers at once; that must not become a busy loop.
+            await asyncio.sleep(max(0.0, _PACE_S - (loop.time() - began)))
+
+    def _chunks(self) -> Iterator[list[str]]:
+        ids = iter(list(self._ids))
+        while chunk := list(islice(ids, _CALL_LIMIT)):
+            yield chunk
+
+
+def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

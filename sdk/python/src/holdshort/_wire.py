@@ -1,0 +1,233 @@
+"""What the control plane says, as structs; members that are added later are ignored."""
+
+from datetime import datetime
+from typing import Any, Literal, NoReturn
+
+from msgspec import Struct
+
+Decision = Literal["approved", "rejected", "request_changes", "expired", "withdrawn"]
+OnExpiry = Literal["cancel", "resume"]
+FINAL_EXECUTION = frozenset({"succeeded", "failed", "cancelled", "timeout"})
+FINAL_APPROVAL = frozenset({"approved", "rejected", "request_changes", "expired", "withdrawn"})
+
+
+class ApprovalResult(Struct, frozen=True, kw_only=True):
+    """What a person, or the deadline, said.
+
+    `decision` is approved, rejected, request_changes, expired or withdrawn; `feedback` the comment ("" when there
+    was none); `data` exactly what the sender put into its `response`, None when there was none; `round` the
+    how-many-eth ask under `approval_request_id`. It has no truth value: ask `.approved`.
+    """
+
+    decision: Decision
+    feedback: str
+    execution_id: str
+    approval_request_id: str
+    approval_id: str
+    round: int
+    data: Any = None
+
+    @property
+    def approved(self) -> bool:
+        """True only for approved."""
+        return self.decision == "approved"
+
+    @property
+    def rejected(self) -> bool:
+        """True when a person said no; the execution is cancelled, and the code may clean up."""
+        return self.decision == "rejected"
+
+    @property
+    def changes_requested(self) -> bool:
+        """True when changes are wanted; `feedback` says which, and asking again opens the next round."""
+        return self.decision == "request_changes"
+
+    @property
+    def expired(self) -> bool:
+        """True when the deadline passed unanswered; that is nobody's no, and never a yes."""
+        return self.decision == "expired"
+
+    @property
+    def withdrawn(self) -> bool:
+        """True when the question was taken back before anybody answered."""
+        return self.decision == "withdrawn"
+
+    def __bool__(self) -> NoReturn:
+        """Refuse: `if result:` would run the action after a rejection too."""
+        raise TypeError("an ApprovalResult has no truth value; ask result.approved")
+
+
+class Answer(Struct, frozen=True):
+    """The answer inside an approval's status: decision, comment and the sender's own data."""
+
+    decision: str
+    feedback: str = ""
+    data: Any = None
+
+
+class ApprovalStatus(Struct, frozen=True, kw_only=True):
+    """An approval as it stands; `response` is None while it is pending. Times are aware datetimes."""
+
+    approval_id: str
+    approval_request_id: str
+    execution_id: str
+    round: int
+    status: str
+    response: Answer | None = None
+    request_url: str | None = None
+    requested_at: datetime | None = None
+    responded_at: datetime | None = None
+    expires_at: datetime | None = None
+    execution_status: str | None = None
+
+    @property
+    def final(self) -> bool:
+        """True when it will not change any more."""
+        return self.status in FINAL_APPROVAL
+
+
+class Approval(ApprovalStatus, frozen=True, kw_only=True):
+    """An approval with what its reviewer sees; `history` only where one approval was asked for."""
+
+    node_id: str | None = None
+    title: str | None = None
+    description: str | None = None
+    payload: Any = None
+    payload_digest: str | None = None
+    on_expiry: str | None = None
+    history: list[dict[str, Any]] = []
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """The answer to an ask: the approval that stands, with `response` when it is final already."""
+
+    approval_id: str
+    approval_request_id: str
+    round: int
+    status: str
+    approval_request_url: str | None = None
+    requested_at: datetime | None = None
+    expires_at: datetime | None = None
+    payload_digest: str | None = None
+    response: Answer | None = None
+
+    @property
+    def final(self) -> bool:
+        """True when it is decided, expired or withdrawn already."""
+        return self.status in FINAL_APPROVAL
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """The answer to a decision, a withdrawal or an expiry.
+
+    `status` is processed, or already_processed with what stands in `approval_status`, `decision`, `current_status`.
+    """
+
+    status: str
+    execution_id: str | None = None
+    approval_request_id: str | None = None
+    approval_id: str | None = None
+    round: int | None = None
+    decision: str | None = None
+    new_status: str | None = None
+    current_status: str | None = None
+    approval_status: str | None = None
+    replayed: bool = False
+    expires_at: datetime | None = None
+    type: str | None = None
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """One run of an agent's function; `status` is queued, running, waiting, succeeded, failed, cancelled or timeout."""
+
+    execution_id: str
+    node_id: str
+    status: str
+    status_reason: str | None = None
+    run_id: str | None = None
+    reasoner: str | None = None
+    pending_approvals: int = 0
+    input: Any = None
+    result: Any = None
+    error: Any = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def final(self) -> bool:
+        """True when the status will not change any more."""
+        return self.status in FINAL_EXECUTION
+
+    @property
+    def ended_by_approval(self) -> bool:
+        """True when a rejection or an expiry cancelled it: its code may still clean up and report."""
+        reason = self.status_reason or ""
+        return self.status == "cancelled" and reason.startswith(("approval_rejected", "approval_expired"))
+
+
+class ApprovalPage(Struct, frozen=True):
+    """One page of approvals; `next_cursor` is None on the last one."""
+
+    approvals: list[Approval]
+    next_cursor: str | None = None
+
+
+class ExecutionPage(Struct, frozen=True):
+    """One page of executions; `next_cursor` is None on the last one."""
+
+    executions: list[Execution]
+    next_cursor: str | None = None
+
+
+class DeliveryPage(Struct, frozen=True):
+    """One page of callback deliveries, each as the control plane shows it."""
+
+    deliveries: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+class ParkedPage(Struct, frozen=True):
+    """Decisions that came before their question, each as the control plane shows it."""
+
+    parked: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+class Settled(Struct, frozen=True):
+    """Those of the approvals waited for that are final; empty when the wait passed."""
+
+    approvals: list[ApprovalStatus]
+
+
+class Event(Struct, frozen=True):
+    """One history row of the live stream; `id` resumes the stream after it."""
+
+    id: str
+    type: str
+    data: Any
+
+
+def result_of(standing: ApprovalStatus | Asked, execution_id: str) -> ApprovalResult:
+    """The result that a final approval means; an unknown status is an error, never a decision.
+
+    Args:
+        standing: a final approval.
+        execution_id: the execution that asked.
+
+    Raises:
+        ValueError: the status is none of the known words.
+    """
+    if standing.status not in FINAL_APPROVAL:
+        raise ValueError(f"unknown approval status {standing.status!r}")
+    answer = standing.response
+    return ApprovalResult(
+        decision=standing.status,  # type: ignore[arg-type]  # narrowed by the check above
+        feedback=answer.feedback if answer else "",
+        execution_id=execution_id,
+        approval_request_id=standing.approval_request_id,
+        approval_id=standing.approval_id,
+        round=standing.round,
+        data=answer.data if answer else None,
+    )

@@ -1,0 +1,140 @@
+"""Both kinds of transport into the testing control plane."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdshort._core import Call, Reply
+from holdshort._wire import Event
+from holdshort.testing import _handlers
+from holdshort.testing._handlers import Hold
+
+if TYPE_CHECKING:
+    from holdshort.testing._plane import ControlPlane
+
+_OPEN = Reply(200, {"content-type": "text/event-stream"}, b"")
+
+
+def waking(event: asyncio.Event) -> Callable[[], None]:
+    """Sets the event on its own loop, from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(event.set)
+
+    return wake
+
+
+class AsyncDoor:
+    """An AsyncTransport.
+
+    Args:
+        plane: that answers.
+    """
+
+    def __init__(self, plane: "ControlPlane") -> None:
+        self._plane = plane
+
+    async def exchange(self, call: Call[Any]) -> Reply:
+        """Answer, after waiting where the route waits."""
+        changed = asyncio.Event()
+        with self._plane.listening(waking(changed)):
+            answered = self._plane.take(call)
+            if isinstance(answered, Reply):
+                return answered
+            try:
+                async with asyncio.timeout(answered.seconds):
+                    while not (reply := self._plane.done(answered)):
+                        await changed.wait()
+                        changed.clear()
+                    return reply
+            except TimeoutError:
+                return _handlers.render(answered.show())
+
+    @asynccontextmanager
+    async def stream(self, call: Call[Any]) -> AsyncIterator[tuple[Reply, AsyncIterator[str]]]:
+        """The live stream."""
+        yield _OPEN, self._lines(call)
+
+    async def _lines(self, call: Call[Any]) -> AsyncIterator[str]:
+        last = _first(self._plane, call)
+        changed = asyncio.Event()
+        with self._plane.listening(waking(changed)):
+            while True:
+                for event in self._plane.events_after(last):
+                    last = event.id
+                    for line in _written(call, event):
+                        yield line
+                await changed.wait()
+                changed.clear()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Door:
+    """A Transport.
+
+    Args:
+        plane: that answers.
+    """
+
+    def __init__(self, plane: "ControlPlane") -> None:
+        self._plane = plane
+
+    def exchange(self, call: Call[Any]) -> Reply:
+        """Answer, after waiting where the route waits."""
+        changed = threading.Event()
+        with self._plane.listening(changed.set):
+            answered = self._plane.take(call)
+            return answered if isinstance(answered, Reply) else self._held(answered, changed)
+
+    def _held(self, hold: Hold, changed: threading.Event) -> Reply:
+        until = time.monotonic() + hold.seconds
+        while not (reply := self._plane.done(hold)):
+            if not changed.wait(max(0.0, until - time.monotonic())):
+                return _handlers.render(hold.show())
+            changed.clear()
+        return reply
+
+    @contextmanager
+    def stream(self, call: Call[Any]) -> Iterator[tuple[Reply, Iterator[str]]]:
+        """The live stream."""
+        yield _OPEN, self._lines(call)
+
+    def _lines(self, call: Call[Any]) -> Iterator[str]:
+        last = _first(self._plane, call)
+        changed = threading.Event()
+        with self._plane.listening(changed.set):
+            while True:
+                for event in self._plane.events_after(last):
+                    last = event.id
+                    yield from _written(call, event)
+                changed.wait()
+                changed.clear()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _first(plane: "ControlPlane", call: Call[Any]) -> str | None:
+    if dict(call.query).get("from") == "now":
+        events = plane.events_after(None)
+        return events[-1].id if events else None
+    return call.headers.get("last-event-id")
+
+
+def _written(call: Call[Any], event: Event) -> list[str]:
+    wanted = dict(call.query)
+    if wanted.get("execution_id", event.data["execution_id"]) != event.data["execution_id"]:
+        return []
+    if "types" in wanted and event.type not in wanted["types"].split(","):
+        return []
+    data = msgspec.json.encode(event.data).decode()
+    return [f"id: {event.id}", f"event: {event.type}", f"data: {data}", ""]

@@ -1,0 +1,215 @@
+"""ControlPlane: the book behind both kinds of transport, and what a test does to it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from holdshort._agent import Agent
+from holdshort._core import Call, Reply, Unreachable
+from holdshort._errors import RunFailed
+from holdshort._wire import Approval, Event, Execution
+from holdshort.testing import _handlers, _views
+from holdshort.testing._book import Book, Kept
+from holdshort.testing._doors import AsyncDoor, Door, waking
+from holdshort.testing._handlers import Hold
+
+_START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class ControlPlane:
+    """A control plane in memory.
+
+    Use `connect(agent)`, `call` a reasoner, wait until it has `asked`, then `decide` or `advance` the clock.
+
+    Args:
+        start: where its clock stands at first; it moves only by `advance`.
+    """
+
+    def __init__(self, start: datetime = _START) -> None:
+        self._book = Book(start)
+        self._lock = threading.RLock()
+        self._listeners: set[Callable[[], None]] = set()
+        self._away = False
+        self.calls: list[str] = []
+        self.transport = AsyncDoor(self)
+        self.blocking_transport = Door(self)
+
+    @property
+    def now(self) -> datetime:
+        """What its clock says."""
+        return self._book.now
+
+    def connect(self, agent: Agent) -> Agent:
+        """Let this agent speak to it instead of the network; returns the agent."""
+        agent.use_transport(self.transport)
+        return agent
+
+    async def call(self, agent: Agent, reasoner: str, execution_id: str | None = None, **arguments: Any) -> Any:
+        """Call a reasoner as its HTTP route does, and return its result.
+
+        Args:
+            agent: connected to this control plane.
+            reasoner: its name.
+            execution_id: to continue a run; a new one when absent.
+            arguments: JSON, checked against the annotations.
+
+        Raises:
+            RunFailed: it ended otherwise; `code` says how.
+        """
+        answered = await agent.asgi.call(reasoner, arguments, execution_id)
+        if answered.status == 200:
+            return answered.body["result"]
+        raise RunFailed(answered.body["message"], code=answered.body["error"], details=answered.body)
+
+    async def asked(self, approval_request_id: str | None = None, *, timeout: float = 5.0) -> Approval:
+        """Wait until something is asked (under an id) and pending; the newest such approval.
+
+        Args:
+            approval_request_id: any when absent.
+            timeout: seconds of real time.
+
+        Raises:
+            TimeoutError: nothing was asked.
+        """
+        with self.listening(waking(changed := asyncio.Event())):
+            async with asyncio.timeout(timeout):
+                while not (
+                    found := [a for a in self.pending() if approval_request_id in {None, a.approval_request_id}]
+                ):
+                    await changed.wait()
+                    changed.clear()
+        return found[-1]
+
+    def pending(self) -> list[Approval]:
+        """What waits for a decision, oldest first."""
+        with self._lock:
+            return [self._shown(a) for a in self._book.approvals.values() if not a.final]
+
+    def approvals(self) -> list[Approval]:
+        """Everything that was ever asked, oldest first."""
+        with self._lock:
+            return [self._shown(a) for a in self._book.approvals.values()]
+
+    def execution(self, execution_id: str) -> Execution:
+        """A run as it stands; KeyError when there is none."""
+        with self._lock:
+            run = self._book.executions[execution_id]
+            return msgspec.convert(msgspec.to_builtins(_views.execution(self._book, run)), Execution)
+
+    def notes(self, execution_id: str) -> list[str]:
+        """The notes of a run."""
+        with self._lock:
+            return [note["message"] for note in self._book.executions[execution_id].notes.values()]
+
+    def decide(self, approval: Approval | str, decision: str, feedback: str = "", data: Any = None) -> Approval:
+        """Decide as a person.
+
+        Args:
+            approval: or its id, or the request id it was asked under.
+            decision: approved, rejected or request_changes, or an alias.
+            feedback: comment for the agent.
+            data: any JSON, handed to the agent.
+
+        Raises:
+            LookupError: nothing pending is meant, or more than one.
+        """
+        with self._changing():
+            kept = self._meant(approval)
+            self._book.decide(kept, decision, feedback, data)
+            return self._shown(kept)
+
+    def withdraw(self, approval: Approval | str) -> Approval:
+        """Take a question back; named as in `decide`."""
+        with self._changing():
+            kept = self._meant(approval)
+            self._book.settle(kept, "withdrawn")
+            return self._shown(kept)
+
+    def cancel(self, execution_id: str, reason: str = "cancelled_by_operator") -> None:
+        """Cancel a run as an operator."""
+        with self._changing():
+            self._book.cancel(self._book.execution(execution_id), reason)
+
+    def advance(self, *, hours: float = 0, seconds: float = 0) -> None:
+        """Move its clock; what is due on the way expires, in order."""
+        with self._changing():
+            self._book.advance(timedelta(hours=hours, seconds=seconds))
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """While in here it cannot be reached, and calls that it holds break."""
+        with self._changing():
+            self._away = True
+        try:
+            yield
+        finally:
+            self._away = False
+
+    def take(self, call: Call[Any]) -> Reply | Hold:
+        """Answer a call at once, or say what it waits for; raises Unreachable while away."""
+        with self._lock:
+            self._check_reachable()
+            self.calls.append(f"{call.method} {call.path}")
+            answered = _handlers.answer(self._book, call)
+        if call.method == "POST":
+            self._tell()
+        return answered
+
+    def done(self, hold: Hold) -> Reply | None:
+        """The answer of a held call as soon as there is one; raises Unreachable while away."""
+        with self._lock:
+            self._check_reachable()
+            if any(approval.final for approval in hold.approvals):
+                return _handlers.render(hold.show())
+            return None
+
+    def events_after(self, last_id: str | None) -> list[Event]:
+        """The history rows after one."""
+        with self._lock:
+            self._check_reachable()
+            known = int(last_id.removeprefix("e")) if last_id else 0
+            return [Event(**each) for each in self._book.events[known:]]
+
+    @contextmanager
+    def listening(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Call `wake` at each change."""
+        with self._lock:
+            self._listeners.add(wake)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(wake)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._lock:
+            yield
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for wake in listeners:
+            wake()
+
+    def _check_reachable(self) -> None:
+        if self._away:
+            raise Unreachable("the testing control plane is away")
+
+    def _shown(self, kept: Kept) -> Approval:
+        return msgspec.convert(msgspec.to_builtins(_views.approval(self._book, kept)), Approval)
+
+    def _meant(self, approval: Approval | str) -> Kept:
+        named = approval if isinstance(approval, str) else approval.approval_id
+        if named in self._book.approvals:
+            return self._book.approvals[named]
+        found = [a for a in self._book.approvals.values() if a.ask.approval_request_id == named and not a.final]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} approvals under {named!r} are pending")
+        return found[0]
