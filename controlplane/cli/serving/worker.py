@@ -1,0 +1,33 @@
+"""One worker process of `holdshort serve --workers N`; started by the supervisor with two inherited descriptors."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+
+from controlplane import settings, telemetry
+from controlplane.app import create_app
+from controlplane.cli.serving.server import FailedToStart, serve
+from controlplane.cli.serving.supervisor import EXIT_FAILED_TO_START
+
+
+def main(server_descriptor: int, lifeline: int) -> int:
+    """Serve on an inherited socket until told to stop, or until the parent is gone; the exit code."""
+    configured = settings.load(os.environ)
+    telemetry.configure(configured.log_format, configured.log_level)
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    try:
+        serve(create_app(configured), socket.socket(fileno=server_descriptor))
+    except FailedToStart:
+        return EXIT_FAILED_TO_START
+    return 0
+
+
+def _end_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
