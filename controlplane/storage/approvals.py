@@ -196,3 +196,16 @@ def _conditions(which: Filter) -> list[sa.ColumnElement[bool]]:
         fields = (approvals.c.title, approvals.c.approval_request_id, approvals.c.execution_id, approvals.c.approval_id)
         conditions.append(sa.or_(*(field.icontains(which.text, autoescape=True) for field in fields)))
     return conditions
+
+
+async def next_deadline_in(conn: Connection) -> float | None:
+    """Seconds until the next pending approval's deadline, below zero when one has passed; None when none is pending."""
+    soonest = (
+        sa.select(approvals.c.expires_at)
+        .where(approvals.c.status == ApprovalStatus.PENDING)
+        .order_by(approvals.c.expires_at)
+        .limit(1)
+        .scalar_subquery()
+    )
+    row = await conn.row(sa.select(sa.func.extract("epoch", soonest - sa.func.clock_timestamp()).label("seconds")))
+    return None if row is None or row.seconds is None else float(row.seconds)

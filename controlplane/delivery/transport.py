@@ -1,0 +1,77 @@
+"""Sending a callback: one bounded POST, no redirects, no proxy, at most 64 KiB of the reply read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import httpx
+
+from controlplane.domain.deliveries import REPLY_LIMIT_BYTES, SEND_DEADLINE_SECONDS, Attempt
+
+USER_AGENT = f"holdshort/{version('holdshort-server')}"
+BeforeWriting = Callable[[], Awaitable[None]]
+
+
+class Transport:
+    """The only way out of the server. Its connections are kept and reused."""
+
+    def __init__(self) -> None:
+        """Open nothing yet."""
+        self._client = httpx.AsyncClient(
+            follow_redirects=False,
+            trust_env=False,
+            timeout=SEND_DEADLINE_SECONDS,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30),
+            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
+        )
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, before_writing: BeforeWriting | None = None
+    ) -> Attempt:
+        """Send a body and return what came of it; no failure of the receiver is raised.
+
+        Args:
+            url: where to.
+            body: the exact bytes.
+            headers: beside the content type and the user agent.
+            before_writing: awaited once a connection stands and before the first byte is written; what it raises
+                ends the try and reaches the caller.
+        """
+        try:
+            async with asyncio.timeout(SEND_DEADLINE_SECONDS):
+                return await self._post(url, body, headers, before_writing)
+        except TimeoutError:
+            return Attempt(error=f"no reply within {SEND_DEADLINE_SECONDS:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+            return Attempt(error=f"{type(error).__name__}: {error}"[:500])
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+    async def _post(
+        self, url: str, body: bytes, headers: Mapping[str, str], before_writing: BeforeWriting | None
+    ) -> Attempt:
+        extensions = {} if before_writing is None else {"trace": _hook(before_writing)}
+        all_headers = {"Content-Type": "application/json", **headers}
+        async with self._client.stream("POST", url, content=body, headers=all_headers, extensions=extensions) as reply:
+            return Attempt(status=reply.status_code, reply=await _read(reply))
+
+
+def _hook(before_writing: BeforeWriting) -> Callable[[str, Mapping[str, Any]], Awaitable[None]]:
+    async def trace(event: str, _: Mapping[str, Any]) -> None:
+        if event == "http11.send_request_headers.started":
+            await before_writing()
+
+    return trace
+
+
+async def _read(reply: httpx.Response) -> bytes:
+    """The first part of a reply; whoever sends more is not listened to any longer."""
+    read = bytearray()
+    async for chunk in reply.aiter_raw():
+        read += chunk
+        if len(read) >= REPLY_LIMIT_BYTES:
+            break
+    return bytes(read[:REPLY_LIMIT_BYTES])

@@ -1,0 +1,7 @@
+"""Makes the real things: engine, clock, entropy, and the places where a process's parts wake each other."""
+
+from controlplane.runtime.pulse import Pulse
+from controlplane.runtime.runtime import Runtime
+from controlplane.runtime.waits import Wait, WaitHub
+
+__all__ = ["Pulse", "Runtime", "Wait", "WaitHub"]

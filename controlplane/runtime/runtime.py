@@ -1,0 +1,79 @@
+"""One server process's real things; the only reader of the clock and of entropy."""
+
+import os
+import random
+import time
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+
+from controlplane.delivery.transport import Transport
+from controlplane.domain.ids import time_ordered
+from controlplane.runtime.pulse import Pulse
+from controlplane.runtime.waits import WaitHub
+from controlplane.settings import Settings
+from controlplane.storage.engine import Changes, Connection, make_engine, transaction
+
+
+class Runtime:
+    """What the edges work with. Make it inside the event loop that it serves; `close` it there.
+
+    `due` beats when a delivery may be due, `news` when history has grown, `wrote` when this process made it grow.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Open nothing yet: connections are made when they are needed.
+
+        Raises:
+            ValueError: no database is configured.
+        """
+        if settings.database_url is None:
+            raise ValueError("HOLDSHORT_DATABASE_URL is not set")
+        self.settings = settings
+        self.database_url = settings.database_url
+        self.engine = make_engine(settings.database_url, settings.pool_size)
+        self.transport = Transport()
+        self.waits = WaitHub(settings.max_waits)
+        self.due = Pulse()
+        self.news = Pulse()
+        self.wrote = Pulse()
+        self.stopping = False
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        """A transaction whose changes wake this process's waits, streams and dispatcher once it is committed."""
+        return transaction(self.engine, self._committed)
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh time-ordered id."""
+        return time_ordered(prefix, self.now(), os.urandom(10))
+
+    def now(self) -> datetime:
+        """This process's clock: for ids and for the freshness of signatures, never for deadlines."""
+        return datetime.now(UTC)
+
+    def unix(self) -> int:
+        """This process's clock in whole seconds."""
+        return int(time.time())
+
+    def jitter(self) -> float:
+        """A number in 0..1 that spreads retries."""
+        return random.random()  # noqa: S311 - spreads load, keeps no secret
+
+    def stop(self) -> None:
+        """Answer everyone who waits and let nobody wait any more."""
+        self.stopping = True
+        self.waits.close()
+        self.news.beat()
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        self.stop()
+        await self.transport.close()
+        await self.engine.dispose()
+
+    def _committed(self, changes: Changes) -> None:
+        self.waits.settle(changes.settled)
+        if changes.due:
+            self.due.beat()
+        if changes.wrote:
+            self.news.beat()
+            self.wrote.beat()

@@ -1,0 +1,40 @@
+"""The crew: every worker of a process, started together and stopped together."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from controlplane.runtime import Pulse, Runtime
+from controlplane.workers.dispatcher import Dispatcher
+from controlplane.workers.loop import repeat
+from controlplane.workers.news import Notifier, Tail, listen_for_ever
+from controlplane.workers.sweeper import Sweeper
+
+DRAIN_SECONDS = 6.0
+
+
+@asynccontextmanager
+async def running(runtime: Runtime) -> AsyncIterator[None]:
+    """Run every worker for the length of a block; at its end what is being sent may end, up to 6 s."""
+    heard = Pulse()
+    dispatcher = Dispatcher(runtime)
+    loops = [
+        repeat("dispatcher", dispatcher.step, runtime.due),
+        repeat("sweeper", Sweeper(runtime).step, Pulse()),
+        repeat("tail", Tail(runtime).step, heard),
+        repeat("notifier", Notifier(runtime).step, runtime.wrote),
+    ]
+    if runtime.settings.listen:
+        loops.append(listen_for_ever(runtime, heard))
+    tasks = [asyncio.create_task(loop) for loop in loops]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await dispatcher.drain()
+        except TimeoutError:
+            pass
