@@ -12,6 +12,9 @@ from holdshort.testing import _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
 
 
+_NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
+
+
 class Hold(msgspec.Struct):
     """An answer that waits until one of these approvals is final, or the call's time is up."""
 
@@ -62,7 +65,11 @@ def _route(call: Call[Any]) -> tuple[Handler, dict[str, str]]:
 
 def _create(visit: _Visit) -> Any:
     known = {name: visit.body.get(name) for name in ("reasoner", "run_id", "input")}
-    run, _ = visit.book.create(visit.required("node_id"), visit.required("execution_id"), **known)
+    ids = {name: str(visit.required(name)) for name in ("node_id", "execution_id")}
+    for name, value in ids.items():
+        if not _NAME.fullmatch(value):
+            raise _invalid(name, "1-128 of A-Z a-z 0-9 . _ ~ : -")
+    run, _ = visit.book.create(**ids, **known)
     return _views.execution(visit.book, run)
 
 
