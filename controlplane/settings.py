@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 import platformdirs
 
-from controlplane.domain.errors import HoldshortError
+from controlplane.domain.errors import FieldFault, HoldshortError
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.domain.webhook_secrets import parse as parse_webhook_secrets
 
@@ -127,7 +127,7 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
     Raises:
         SettingsFault: one or more settings are wrong; names all of them, never a secret's value.
     """
-    reader = _Reader({name: value for name, value in environ.items() if name.startswith(PREFIX) and value.strip()})
+    reader = _Reader({name: value for name, value in environ.items() if name.startswith(PREFIX) and value})
     default_home = SYSTEM_HOME if root else platformdirs.user_data_path("holdshort")
     settings = Settings(
         database_url=reader.read("DATABASE_URL", _database_url, None),
@@ -170,9 +170,11 @@ class _Reader:
             return default
         try:
             return parse(raw)
-        except (ValueError, HoldshortError) as fault:
+        except FieldFault as fault:
+            self.faults.append(f"{PREFIX}{name}: {fault.rule}")
+        except ValueError as fault:
             self.faults.append(f"{PREFIX}{name}: {fault}")
-            return default
+        return default
 
 
 Level = Literal["debug", "info", "warning", "error"]

@@ -3,6 +3,7 @@
 import resource
 import socket
 
+Listener = socket.socket
 BACKLOG = 4096
 
 

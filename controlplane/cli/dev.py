@@ -1,0 +1,82 @@
+"""`holdshort dev`: all of Holdshort in the foreground, with a database of its own, for development."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from msgspec import structs
+
+from controlplane.cli import serving
+from controlplane.cli.environment import ended_by_signals, prepare
+from controlplane.cli.faults import WrongUsage
+from controlplane.cli.postgres import run_embedded, run_ephemeral
+from controlplane.cli.serve import host_option, port_option, run_app
+from controlplane.domain.webhook_secrets import WebhookSecret
+from controlplane.settings import Settings
+from controlplane.storage import migrations
+
+SECRET_FILE = "webhook-secret"  # noqa: S105 - a file name
+SENDER = "dev"
+
+
+@click.command()
+@host_option
+@port_option
+@click.option("--ephemeral", is_flag=True, help="Throw the database away at the end.")
+def dev(host: str, port: int, *, ephemeral: bool) -> None:
+    """Run everything in the foreground until SIGTERM: database, migration, API and workers.
+
+    The database is HOLDSHORT_DATABASE_URL, or PostgreSQL of its own whose data stay in HOLDSHORT_HOME. Without
+    HOLDSHORT_WEBHOOK_SECRETS a secret is made and kept beside the data.
+    """
+    settings = prepare()
+    if ephemeral and settings.database_url is not None:
+        raise WrongUsage(
+            "--ephemeral is for the embedded database; unset HOLDSHORT_DATABASE_URL first"
+        )
+    with ended_by_signals():
+        server = serving.listen(host, port)
+        with _database(settings, ephemeral=ephemeral) as ready:
+            asyncio.run(migrations.migrate(ready.migration_database_url or _url(ready)))
+            _say_where(serving.url_of(server), ready)
+            run_app(ready, server)
+
+
+@contextmanager
+def _database(settings: Settings, *, ephemeral: bool) -> Iterator[Settings]:
+    if settings.database_url is not None:
+        yield _with_secret(settings, settings.home)
+        return
+    running = run_ephemeral(entropy=os.urandom) if ephemeral else run_embedded(settings.home, entropy=os.urandom)
+    with running as embedded:
+        ours = structs.replace(
+            settings, database_url=embedded.url, direct_database_url=None, migration_database_url=None
+        )
+        yield _with_secret(ours, embedded.cluster.area.parent)
+
+
+def _url(settings: Settings) -> str:
+    return settings.database_url or ""
+
+
+def _with_secret(settings: Settings, home: Path) -> Settings:
+    """The settings with a webhook secret: the given ones, else the one kept in the home, made at the first start."""
+    if settings.webhook_secrets:
+        return settings
+    file = home / SECRET_FILE
+    if not file.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        file.write_text(os.urandom(24).hex())
+    return structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, file.read_text().strip()),))
+
+
+def _say_where(url: str, settings: Settings) -> None:
+    click.echo(f"Holdshort   {url}")
+    click.echo(f"database    {settings.database_url}")
+    if [secret.sender for secret in settings.webhook_secrets] == [SENDER]:
+        click.echo(f"webhooks    signed with {settings.webhook_secrets[0].secret}  (`holdshort sign` makes the header)")
+    click.echo("Ctrl-C stops it.")

@@ -1,0 +1,48 @@
+"""What every serving command does first: read the settings, set up logging, say what is unsafe about them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controlplane import settings, telemetry
+from controlplane.domain.webhook_secrets import untried, weak
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+def prepare() -> settings.Settings:
+    """The settings of this process, with logging set up by them.
+
+    Raises:
+        SettingsFault: some are wrong; names all of them.
+    """
+    found = settings.load(os.environ, root=os.geteuid() == 0)
+    telemetry.configure(found.log_format, found.log_level)
+    for sender in weak(found.webhook_secrets):
+        telemetry.logger("settings").warning("webhook_secret_is_short", sender=sender, least=16)
+    for sender in untried(found.webhook_secrets):
+        telemetry.logger("settings").warning("webhook_secret_is_never_tried", sender=sender, most=5)
+    return found
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, so that what it started is stopped; a second one is not obeyed."""
+
+    def end(number: int, _frame: object) -> None:
+        ignore_signals()
+        raise SystemExit(0 if number == signal.SIGTERM else 130)
+
+    previous = {each: signal.signal(each, end) for each in ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in previous.items():
+            signal.signal(each, handler)
+
+
+def ignore_signals() -> None:
+    """From here on only stop what was started; another signal must not leave the rest of it running."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)

@@ -1,0 +1,49 @@
+"""`holdshort serve`: the API and the workers against a PostgreSQL that is there."""
+
+import click
+
+from controlplane import telemetry
+from controlplane.app import create_app
+from controlplane.cli import serving
+from controlplane.cli.environment import ended_by_signals, ignore_signals, prepare
+from controlplane.cli.faults import WrongUsage
+from controlplane.settings import Settings
+
+DEFAULT_PORT = 8080
+
+_log = telemetry.logger("serve")
+
+host_option = click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+port_option = click.option(
+    "--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True, help="0 takes a free one."
+)
+
+
+@click.command()
+@host_option
+@port_option
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes on this port.")
+def serve(host: str, port: int, workers: int) -> None:
+    """Serve the API and run the workers against HOLDSHORT_DATABASE_URL, until SIGTERM.
+
+    The database must be at this version's schema: run `holdshort migrate` first. Any number of these may run on one
+    database, on one machine or many.
+    """
+    settings = prepare()
+    if settings.database_url is None:
+        raise WrongUsage("HOLDSHORT_DATABASE_URL is not set; set it, or use `holdshort dev`, which has its own")
+    if not settings.webhook_secrets:
+        _log.warning("no_webhook_secret", effect="every signed webhook is refused", setting="HOLDSHORT_WEBHOOK_SECRETS")
+    with ended_by_signals():
+        server = serving.listen(host, port)
+        _log.info("listening", url=serving.url_of(server), workers=workers)
+        if workers == 1:
+            run_app(settings, server)
+        else:
+            serving.supervise(server, workers)
+
+
+def run_app(settings: Settings, server: serving.Listener) -> None:
+    """Serve in this process until SIGTERM or SIGINT."""
+    serving.serve(create_app(settings), server)
+    ignore_signals()
