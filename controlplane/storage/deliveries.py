@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -88,8 +87,8 @@ _CLAIMED = [deliveries.c[name] for name in ("delivery_id", "url", "target", "sec
 
 
 def _to_claim(row: sa.Row[Any]) -> Claimed:
-    values = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
-    return msgspec.convert(values | {"approval": to_struct(row, Approval)}, Claimed)
+    own = {name: getattr(row, name) for name in Claimed.__struct_fields__ if name != "approval"}
+    return Claimed(**own, approval=to_struct(row, Approval))
 
 
 async def mark_writing(conn: Connection, delivery_id: str, fence: int) -> bool:

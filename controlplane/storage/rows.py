@@ -11,7 +11,8 @@ StructType = TypeVar("StructType", bound=msgspec.Struct)
 
 def to_struct(row: sa.Row[Any], kind: type[StructType]) -> StructType:
     """Build a frozen struct from a row that has a column for each of its required fields."""
-    return msgspec.convert(dict(row._mapping), kind)  # noqa: SLF001 - SQLAlchemy's documented name
+    # By attributes: the keys of a row's mapping are a subclass of str, which msgspec refuses.
+    return msgspec.convert(row, kind, from_attributes=True)
 
 
 def columns(table: sa.Table, kind: type[msgspec.Struct]) -> Sequence[sa.ColumnElement[Any]]:

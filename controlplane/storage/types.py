@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import UserDefinedType
 
@@ -18,6 +19,10 @@ class ExactJson(UserDefinedType[bytes]):
     def bind_processor(self, dialect: Dialect) -> Any:
         """Bytes go in as text."""
         return lambda value: None if value is None else bytes(value).decode()
+
+    def column_expression(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """Read as text: the driver would parse what it knows to be JSON, and the spelling would be lost."""
+        return sa.type_coerce(sa.cast(column, sa.Text), self)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
         """Text comes out as bytes."""
