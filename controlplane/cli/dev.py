@@ -34,9 +34,7 @@ def dev(host: str, port: int, *, ephemeral: bool) -> None:
     """
     settings = prepare()
     if ephemeral and settings.database_url is not None:
-        raise WrongUsage(
-            "--ephemeral is for the embedded database; unset HOLDSHORT_DATABASE_URL first"
-        )
+        raise WrongUsage("--ephemeral is for the embedded database; unset HOLDSHORT_DATABASE_URL first")
     with ended_by_signals():
         server = serving.listen(host, port)
         with _database(settings, ephemeral=ephemeral) as ready:

@@ -3,7 +3,6 @@
 import click
 
 from controlplane import telemetry
-from controlplane.app import create_app
 from controlplane.cli import serving
 from controlplane.cli.environment import ended_by_signals, ignore_signals, prepare
 from controlplane.cli.faults import WrongUsage
@@ -45,5 +44,5 @@ def serve(host: str, port: int, workers: int) -> None:
 
 def run_app(settings: Settings, server: serving.Listener) -> None:
     """Serve in this process until SIGTERM or SIGINT."""
-    serving.serve(create_app(settings), server)
+    serving.serve_application(settings, server)
     ignore_signals()

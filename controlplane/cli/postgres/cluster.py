@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from controlplane.cli.postgres.account import Account
@@ -84,7 +85,8 @@ class Cluster:
         for how, patience in ((signal.SIGINT, FAST_STOP_SECONDS), (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS)):
             pid = self.running()
             if pid is not None:
-                os.kill(pid, how)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, how)
             if _until(self._gone, patience):
                 return
         raise ClusterFault(f"PostgreSQL (process {self.running()}) did not stop; see {self.log}")
@@ -105,9 +107,7 @@ class Cluster:
 
     def _launch(self) -> int:
         self._check_child()
-        # A pid file whose process id is another program's by now, after a reboot, would keep PostgreSQL from starting.
-        if self.running() is None:
-            (self.data / "postmaster.pid").unlink(missing_ok=True)
+        self._disown_stale_locks()
         options = [part for setting in SERVER_SETTINGS for part in ("-c", setting)]
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
@@ -124,6 +124,17 @@ class Cluster:
             )
         return self._child.pid
 
+    def _disown_stale_locks(self) -> None:
+        """Let PostgreSQL start over lock files whose process id is another program's by now, or a dead one's.
+
+        The pid file stays, under our own id, which PostgreSQL knows as its parent's: it also names the shared memory by
+        which PostgreSQL sees that processes of the killed server still work on the data.
+        """
+        lines = self._status()
+        if lines and self.running() is None:
+            (self.data / "postmaster.pid").write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+            (self.sockets / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
+
     def _check_child(self) -> None:
         """A server that ended by itself is a fault, unless it only met the remains of a killed one, which end soon."""
         if self._child is not None and self._child.poll() is not None:
@@ -134,7 +145,7 @@ class Cluster:
     def _is_ours(self, pid: int) -> bool:
         if self._child is not None and self._child.pid == pid:
             return self._child.poll() is None
-        return str(self.data) in _command_line(pid)
+        return pid != os.getpid() and str(self.data) in _command_line(pid)
 
 
 def _command_line(pid: int) -> str:

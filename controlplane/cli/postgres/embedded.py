@@ -61,6 +61,8 @@ def run_embedded(home: Path, *, entropy: Entropy) -> Iterator[Embedded]:
             yield Embedded(cluster, password, cluster.start(password, DATABASE))
         finally:
             cluster.stop()
+            if cluster.sockets != cluster.area:
+                shutil.rmtree(cluster.sockets, ignore_errors=True)
 
 
 @contextmanager

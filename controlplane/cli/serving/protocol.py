@@ -6,16 +6,15 @@ and thrown away for a moment, because closing at once would show it a reset inst
 
 import asyncio
 from asyncio.events import TimerHandle
-from http import HTTPStatus
 from typing import Any, Literal
 
 import httptools
-from msgspec import json
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from controlplane.domain.errors import HeaderTooLarge, HoldshortError, MalformedRequest, RequestTimeout
+from controlplane.http.errors import MEDIA_TYPE, problem
 
 HEADER_BYTES = 32 * 1024
 HEADER_SECONDS = 10.0
@@ -24,8 +23,7 @@ BODY_BYTES_PER_SECOND = 64 * 1024
 DISCARD_BYTES = 4 * 1024 * 1024
 DISCARD_SECONDS = 1.0
 
-HEADERS = b"content-type: application/problem+json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-STATUS: dict[type[HoldshortError], int] = {MalformedRequest: 400, RequestTimeout: 408, HeaderTooLarge: 431}
+HEADERS = b"content-type: %s\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -200,7 +198,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _answer(error: HoldshortError) -> bytes:
-    status = STATUS[type(error)]
-    words = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": error.message}
-    body = json.encode({**words, "error": error.code, "message": error.message})
-    return STATUS_LINE[status] + HEADERS % len(body) + body
+    status, _, body = problem(error)
+    return STATUS_LINE[status] + HEADERS % (MEDIA_TYPE.encode(), len(body)) + body

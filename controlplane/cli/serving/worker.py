@@ -7,8 +7,8 @@ import sys
 import threading
 
 from controlplane import settings, telemetry
-from controlplane.app import create_app
-from controlplane.cli.serving.server import FailedToStart, serve
+from controlplane.cli.serving.application import serve_application
+from controlplane.cli.serving.server import FailedToStart
 from controlplane.cli.serving.supervisor import EXIT_FAILED_TO_START
 
 
@@ -18,7 +18,7 @@ def main(server_descriptor: int, lifeline: int) -> int:
     telemetry.configure(configured.log_format, configured.log_level)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     try:
-        serve(create_app(configured), socket.socket(fileno=server_descriptor))
+        serve_application(configured, socket.socket(fileno=server_descriptor))
     except FailedToStart:
         return EXIT_FAILED_TO_START
     return 0

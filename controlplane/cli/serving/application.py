@@ -1,0 +1,20 @@
+"""The application served by this process, as its settings want it."""
+
+from controlplane.app import create_app
+from controlplane.cli.serving.listening import Listener
+from controlplane.cli.serving.server import serve
+from controlplane.settings import Settings
+
+
+def serve_application(settings: Settings, server: Listener) -> None:
+    """Serve the API and run the workers on a listening socket until SIGTERM or SIGINT.
+
+    Raises:
+        FailedToStart: the application's start failed, for example because the schema is unknown.
+    """
+    app = create_app(settings)
+
+    def closing() -> None:
+        app.state.runtime.stop()
+
+    serve(app, server, closing=closing)
