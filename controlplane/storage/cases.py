@@ -15,6 +15,7 @@ from controlplane.domain.cases import Case
 from controlplane.domain.deliveries import target_of
 from controlplane.domain.executions import Execution
 from controlplane.domain.ids import DELIVERY_PREFIX
+from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.tables import approvals, executions
@@ -53,7 +54,7 @@ async def lock_due(conn: Connection, limit: int) -> list[Case]:
     pending = approvals.c.status == ApprovalStatus.PENDING
     due = (
         sa.select(approvals.c.execution_id)
-        .where(pending, approvals.c.expires_at <= sa.func.clock_timestamp())
+        .where(pending, approvals.c.expires_at <= MOMENT)
         .order_by(approvals.c.expires_at)
         .limit(limit)
     )

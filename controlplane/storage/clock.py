@@ -6,6 +6,9 @@ import sqlalchemy as sa
 
 from controlplane.storage.engine import Connection
 
+# In a subquery it is read once, so that an index finds what is due; called bare it would be read for every row.
+MOMENT = sa.select(sa.func.clock_timestamp()).scalar_subquery()
+
 
 async def now(conn: Connection) -> datetime:
     """This very moment, not the transaction's beginning."""

@@ -17,6 +17,7 @@ from controlplane.domain.deliveries import (
     target_of,
 )
 from controlplane.storage.approvals import Place
+from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, texts, to_struct
 from controlplane.storage.tables import approvals, deliveries
@@ -54,7 +55,7 @@ async def claim(conn: Connection, *, limit: int, full: list[str]) -> list[Claime
     """
     due = (
         sa.select(deliveries.c.delivery_id, deliveries.c.target, deliveries.c.due_at)
-        .where(_PENDING, deliveries.c.due_at <= _NOW, _FREE, deliveries.c.target != sa.all_(texts(full)))
+        .where(_PENDING, deliveries.c.due_at <= MOMENT, _FREE, deliveries.c.target != sa.all_(texts(full)))
         .order_by(deliveries.c.due_at)
         .limit(limit)
         .subquery()
@@ -161,8 +162,9 @@ async def tell_again(conn: Connection, approval: Approval, delivery_id: str) -> 
         "lease_until": None,
         "writing_fence": None,
         "settled_at": None,
-        "due_at": sa.func.greatest(_NOW, deliveries.c.told_at + TOLD_AGAIN_EVERY),
-        "told_at": sa.func.greatest(_NOW, deliveries.c.told_at + TOLD_AGAIN_EVERY),
+        # Counted from the last try, not from the last telling: whoever asks again all the time is told all the same.
+        "due_at": sa.func.greatest(_NOW, deliveries.c.last_attempt_at + TOLD_AGAIN_EVERY),
+        "told_at": _NOW,
     }
     await conn.run(upsert(deliveries).values(values).on_conflict_do_update(index_elements=["approval_id"], set_=again))
     conn.changes.due = True
