@@ -106,7 +106,7 @@ async def after(
 
 
 class News(Struct, frozen=True):
-    """What was committed since a snapshot: the approvals that ended, and from where to look next."""
+    """What was committed since a snapshot: the approvals that ended, and the snapshot to look from next."""
 
     settled: list[str]
     wrote: bool
@@ -114,15 +114,14 @@ class News(Struct, frozen=True):
 
 
 async def since(conn: Connection, horizon: str | None) -> News:
-    """What became visible since the snapshot whose xmin is `horizon`; None only takes the mark.
+    """What became visible since the snapshot `horizon`; None only takes one.
 
-    A row that an earlier look could not see belongs to a transaction at or above that look's xmin, so nothing is
-    missed; rows between may be seen twice, which does no harm. Unlike the stream it waits for no open transaction.
+    A row that an earlier look could not see is of a transaction that was open then or that began later: each is
+    returned once, however long another transaction stays open. Unlike the stream it waits for none.
     """
-    mark = sa.text("SELECT CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS horizon")
     if horizon is None:
-        row = await conn.row(mark)
-        return News([], wrote=False, horizon=row.horizon if row else "0")
+        rows = await conn.rows(_MARK)
+        return News([], wrote=False, horizon=rows[0].horizon)
     rows = await conn.rows(_SINCE, {"horizon": horizon})
     return News(
         [row.approval_id for row in rows if row.settles],
@@ -131,8 +130,15 @@ async def since(conn: Connection, horizon: str | None) -> News:
     )
 
 
+_MARK = sa.text("SELECT CAST(pg_current_snapshot() AS text) AS horizon")
 _SINCE = sa.text("""
-SELECT CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS horizon, h.seq, h.approval_id, h.settles
-FROM (SELECT 1) AS always
-LEFT JOIN history h ON h.xid >= CAST(CAST(:horizon AS text) AS xid8)
+WITH fresh AS (
+    SELECT seq, approval_id, settles FROM history
+    WHERE xid >= pg_snapshot_xmax(CAST(CAST(:horizon AS text) AS pg_snapshot))
+    UNION ALL
+    SELECT seq, approval_id, settles FROM history
+    WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip(CAST(CAST(:horizon AS text) AS pg_snapshot))))
+)
+SELECT CAST(pg_current_snapshot() AS text) AS horizon, fresh.*
+FROM (SELECT 1) AS always LEFT JOIN fresh ON true
 """)
