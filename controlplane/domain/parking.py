@@ -10,10 +10,14 @@ from controlplane.domain.approvals import ApprovalStatus
 MAX_PARKED_PER_SENDER = 10_000
 MAX_PARKED_BYTES = 64 * 1024
 MAX_REPEATS = 100
+_RIVAL = "rival:"
 
 
 class Parked(Struct, frozen=True, kw_only=True):
-    """An early answer; `execution_id` None leaves open which execution will ask. `keys` recognise its repeats."""
+    """An early answer; `execution_id` None leaves open which execution will ask.
+
+    `keys` recognise its repeats, and the sender's later answers with another decision (`rival_keys`).
+    """
 
     parked_id: str
     sender: str
@@ -25,6 +29,14 @@ class Parked(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     received_at: datetime
     expires_at: datetime
+
+    def own_keys(self) -> tuple[str, ...]:
+        """What recognises this answer itself."""
+        return tuple(key for key in self.keys if not key.startswith(_RIVAL))
+
+    def keys_of_rivals(self) -> tuple[str, ...]:
+        """What recognises the answers that came after it and were told that it stands."""
+        return tuple(key.removeprefix(_RIVAL) for key in self.keys if key.startswith(_RIVAL))
 
 
 class Choice(Struct, frozen=True):
@@ -51,3 +63,8 @@ def keys_of(webhook_id: str | None, body: bytes) -> tuple[str, ...]:
     """What recognises a webhook when it comes again: its bytes, and its id where the scheme that verified signs one."""
     digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
     return (digest,) if webhook_id is None else (f"id:{webhook_id}", digest)
+
+
+def rival_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of an answer that differs from the one that is kept, marked so as to be kept with it."""
+    return tuple(_RIVAL + key for key in keys)

@@ -12,7 +12,7 @@ from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
 from controlplane.services.approvals import check_owner, pass_deadlines
-from controlplane.storage import approvals, cases, deliveries, history, parked
+from controlplane.storage import approvals, cases, deliveries, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -70,6 +70,8 @@ async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new
 async def _use_parked(conn: Connection, case: Case, approval: Approval) -> Case:
     """Apply the answer that came before its question, if there is one, and drop the others."""
     waiting = await parked.waiting_for(conn, approval.approval_request_id, approval.execution_id)
+    if not waiting:
+        return case
     choice = parking.choose(waiting, approval.decided_by)
     if choice.used is not None:
         case = settle(case, approval.approval_id, _parked_answer(choice.used))
@@ -78,16 +80,16 @@ async def _use_parked(conn: Connection, case: Case, approval: Approval) -> Case:
     facts = [_parked_fact(p, approval, FactType.WEBHOOK_DROPPED) for p in choice.dropped]
     if choice.used is not None:
         facts.append(_parked_fact(choice.used, approval, FactType.WEBHOOK_USED))
-    await history.record(conn, *facts)
-    return case
+    return replace(case, facts=(*case.facts, *facts))
 
 
 async def _remember(conn: Connection, case: Case, approval_id: str, choice: Choice) -> None:
     """Let every early answer be recognised when it comes again: each meant this approval."""
+    used, late = (outcome_of(case, approval_id, applied=applied) for applied in (True, False))
     for entry in (choice.used, *choice.dropped):
         if entry is not None:
-            outcome = outcome_of(case, approval_id, applied=entry is choice.used)
-            await parked.remember(conn, entry.sender, entry.keys, outcome)
+            await parked.remember(conn, entry.sender, entry.own_keys(), used if entry is choice.used else late)
+            await parked.remember(conn, entry.sender, entry.keys_of_rivals(), late)
 
 
 def _parked_answer(used: Parked) -> Answer:

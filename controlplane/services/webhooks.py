@@ -5,7 +5,7 @@ from datetime import timedelta
 from msgspec import Struct
 
 from controlplane.domain.approvals import ApprovalStatus
-from controlplane.domain.cases import Answer, Case
+from controlplane.domain.cases import Answer, Case, settle
 from controlplane.domain.decisions import DecisionReceived
 from controlplane.domain.errors import (
     AmbiguousRequestId,
@@ -16,13 +16,13 @@ from controlplane.domain.errors import (
     SenderNotAllowed,
     TooManyParked,
 )
-from controlplane.domain.events import Actor, ActorKind, Fact, FactType
+from controlplane.domain.events import SWEEPER, Actor, ActorKind, Fact, FactType
 from controlplane.domain.executions import FINAL_EXECUTION
 from controlplane.domain.ids import PARKED_PREFIX
-from controlplane.domain.outcomes import Outcome
-from controlplane.domain.parking import MAX_PARKED_BYTES, MAX_PARKED_PER_SENDER, MAX_REPEATS, Parked
+from controlplane.domain.outcomes import Outcome, outcome_of
+from controlplane.domain.parking import MAX_PARKED_BYTES, MAX_PARKED_PER_SENDER, MAX_REPEATS, Parked, rival_keys
 from controlplane.services import approvals as service
-from controlplane.storage import approvals, clock, executions, history, parked
+from controlplane.storage import approvals, cases, clock, executions, history, parked
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
 
@@ -99,7 +99,9 @@ async def receive(
     return await _replayed(conn, incoming) or await _answer(conn, case, approval_id, incoming, new_id)
 
 
-async def _answer(conn: Connection, case: Case, approval_id: str, incoming: Incoming, new_id: NewId) -> Applied:
+async def _answer(
+    conn: Connection, case: Case, approval_id: str, incoming: Incoming, new_id: NewId
+) -> Applied | Replayed:
     decided_by = case.approval(approval_id).decided_by
     if decided_by not in (None, incoming.sender):
         raise SenderNotAllowed
@@ -110,9 +112,22 @@ async def _answer(conn: Connection, case: Case, approval_id: str, incoming: Inco
         feedback=received.feedback,
         response=received.response,
     )
-    outcome = await service.apply(conn, case, approval_id, answer, new_id)
-    await parked.remember(conn, incoming.sender, incoming.keys, outcome)
+    after = settle(case, approval_id, answer)
+    outcome = outcome_of(after, approval_id, applied=not case.approval(approval_id).final)
+    added = await parked.remember(conn, incoming.sender, incoming.keys, outcome)
+    if len(added) < len(incoming.keys):
+        # A copy was answered meanwhile for another approval, whose lock is not this one's: that answer stands.
+        await parked.forget(conn, incoming.sender, added)
+        return await _repeat(conn, incoming)
+    await cases.save(conn, [(case, after)], new_id)
     return Applied(outcome)
+
+
+async def _repeat(conn: Connection, incoming: Incoming) -> Replayed:
+    replayed = await _replayed(conn, incoming)
+    if replayed is None:
+        raise RuntimeError("what kept a webhook from being remembered is not there")
+    return replayed
 
 
 async def _replayed(conn: Connection, incoming: Incoming) -> Replayed | None:
@@ -191,7 +206,8 @@ async def _park(conn: Connection, incoming: Incoming, policy: Policy, new_id: Ne
     kept = await parked.find(conn, incoming.sender, incoming.request_id, received.execution_id)
     decision = ApprovalStatus(received.decision.value)
     if kept is not None:
-        await _add_repeat(conn, kept, incoming.keys)
+        keys = incoming.keys if kept.decision is decision else rival_keys(incoming.keys)
+        await _add_repeat(conn, kept, keys)
         return KeptForLater(kept, fresh=kept.decision is decision)
     if incoming.size > MAX_PARKED_BYTES:
         raise BodyTooLarge(
@@ -212,8 +228,9 @@ async def _park(conn: Connection, incoming: Incoming, policy: Policy, new_id: Ne
         received_at=now,
         expires_at=now + policy.parked_for,
     )
-    await parked.park(conn, entry)
-    await history.record(conn, parked_fact(entry, FactType.WEBHOOK_PARKED, incoming.actor()))
+    over = await parked.park(conn, entry)
+    dropped = [parked_fact(old, FactType.WEBHOOK_DROPPED, SWEEPER) for old in over]
+    await history.record(conn, *dropped, parked_fact(entry, FactType.WEBHOOK_PARKED, incoming.actor()))
     return KeptForLater(entry, fresh=True)
 
 

@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.parking import Parked
 from controlplane.storage.approvals import Place
+from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.tables import parked, seen_webhooks
@@ -59,16 +60,19 @@ async def count(conn: Connection, sender: str) -> int:
     return int(row.n) if row else 0
 
 
-async def park(conn: Connection, answer: Parked) -> None:
-    """Keep an early answer; one whose time is up under the same words makes way."""
-    await conn.run(
-        sa.delete(parked).where(
+async def park(conn: Connection, answer: Parked) -> list[Parked]:
+    """Keep an early answer; those whose time is up under the same words make way and are returned."""
+    over = await conn.rows(
+        sa.delete(parked)
+        .where(
             parked.c.approval_request_id == answer.approval_request_id,
             parked.c.sender == answer.sender,
             sa.func.coalesce(parked.c.execution_id, "") == (answer.execution_id or ""),
         )
+        .returning(*_PARKED)
     )
     await conn.run(sa.insert(parked).values(msgspec.structs.asdict(answer) | {"keys": list(answer.keys)}))
+    return [to_struct(row, Parked) for row in over]
 
 
 async def add_keys(conn: Connection, parked_id: str, keys: tuple[str, ...]) -> None:
@@ -85,7 +89,7 @@ async def take_expired(conn: Connection, limit: int) -> list[Parked]:
     """Remove answers whose time is up and return them; those another process is removing are left to it."""
     due = (
         sa.select(parked.c.parked_id)
-        .where(parked.c.expires_at <= sa.func.clock_timestamp())
+        .where(parked.c.expires_at <= MOMENT)
         .order_by(parked.c.expires_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -115,8 +119,19 @@ async def seen(conn: Connection, sender: str, keys: tuple[str, ...]) -> Outcome 
     return msgspec.convert(row.outcome, Outcome) if row else None
 
 
-async def remember(conn: Connection, sender: str, keys: tuple[str, ...], outcome: Outcome) -> None:
-    """Keep how a webhook was answered, in the decision's transaction; the first answer stands."""
+async def remember(conn: Connection, sender: str, keys: tuple[str, ...], outcome: Outcome) -> list[str]:
+    """Keep how a webhook was answered, in the decision's transaction, and return the keys that were new.
+
+    The first answer under a key stands; one that is being written now is waited for.
+    """
+    if not keys:
+        return []
     kept = msgspec.to_builtins(outcome)
     rows = [{"sender": sender, "key": key, "approval_id": outcome.approval_id, "outcome": kept} for key in keys]
-    await conn.run(upsert(seen_webhooks).values(rows).on_conflict_do_nothing())
+    added = upsert(seen_webhooks).values(rows).on_conflict_do_nothing().returning(seen_webhooks.c.key)
+    return [row.key for row in await conn.rows(added)]
+
+
+async def forget(conn: Connection, sender: str, keys: list[str]) -> None:
+    """Take back what `remember` kept under these keys."""
+    await conn.run(sa.delete(seen_webhooks).where(seen_webhooks.c.sender == sender, seen_webhooks.c.key.in_(keys)))
