@@ -75,7 +75,8 @@ def case(*approvals: Approval, status: ExecutionStatus | None = None, at: dateti
 
 def asked(request_id: str = "a", execution_id: str = "run-1", **changes: Any) -> Asked:
     """An ask that its server may answer for an hour."""
-    return Asked(**({"execution_id": execution_id, "approval_request_id": request_id, "expires_in": HOUR} | changes))
+    fields: dict[str, Any] = {"execution_id": execution_id, "approval_request_id": request_id, "expires_in": HOUR}
+    return Asked(**(fields | changes))
 
 
 def webhook(

@@ -3,11 +3,12 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controlplane.domain import cases as rules
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.events import Actor, Fact, FactType
-from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, ExecutionStatus
+from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, Execution, ExecutionStatus
 from controlplane.services.approvals import pass_deadlines
 from controlplane.storage import cases, deliveries, executions, history
 from controlplane.storage.cases import NewId
@@ -60,9 +61,8 @@ async def report(conn: Connection, execution_id: str, told: Report, *, actor: Ac
     kept = await executions.keep_outcome(conn, execution_id, told.result, told.error)
     if kept and case.execution.final:
         data = {"status": case.execution.status, "reported": told.status}
-        fact = Fact(type=FactType.EXECUTION_RESULT, actor=actor, execution_id=execution_id, data=data)
-        await history.record(conn, fact)
-    await _end_deliveries(conn, execution_id, actor)
+        await history.record(conn, _about(case.execution, FactType.EXECUTION_RESULT, actor, data))
+    await _end_deliveries(conn, case.execution, actor)
     return await look(conn, execution_id)
 
 
@@ -107,14 +107,11 @@ async def look(conn: Connection, execution_id: str) -> Run:
     return run
 
 
-async def _end_deliveries(conn: Connection, execution_id: str, actor: Actor) -> None:
-    told_of = await deliveries.make_obsolete(conn, execution_id)
-    facts = [
-        Fact(type=FactType.DELIVERY_OBSOLETE, actor=actor, execution_id=execution_id, approval_id=approval_id)
-        for approval_id in told_of
-    ]
+async def _end_deliveries(conn: Connection, run: Execution, actor: Actor) -> None:
+    told_of = await deliveries.make_obsolete(conn, run.execution_id)
+    facts = [replace(_about(run, FactType.DELIVERY_OBSOLETE, actor, {}), approval_id=each) for each in told_of]
     await history.record(conn, *facts)
 
 
-def _about(run: Run, type_: FactType, actor: Actor, data: dict[str, Any]) -> Fact:
+def _about(run: Run | Execution, type_: FactType, actor: Actor, data: dict[str, Any]) -> Fact:
     return Fact(type=type_, actor=actor, execution_id=run.execution_id, node_id=run.node_id, data=data)

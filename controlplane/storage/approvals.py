@@ -78,10 +78,14 @@ async def set_callback(conn: Connection, approval_id: str, url: str, secret: str
 
 async def mark_read(conn: Connection, approval_ids: list[str]) -> None:
     """Keep that an agent has read these final statuses; the first time stands."""
+    unread = (
+        sa.select(approvals.c.approval_id)
+        .where(approvals.c.approval_id == sa.any_(texts(approval_ids)), approvals.c.read_at.is_(None))
+        .order_by(approvals.c.approval_id)
+        .with_for_update(key_share=True)
+    )
     await conn.run(
-        sa.update(approvals)
-        .where(approvals.c.approval_id.in_(approval_ids), approvals.c.read_at.is_(None))
-        .values(read_at=sa.func.clock_timestamp())
+        sa.update(approvals).where(approvals.c.approval_id.in_(unread)).values(read_at=sa.func.clock_timestamp())
     )
 
 

@@ -13,8 +13,8 @@ from sqlalchemy.sql.base import Executable
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 
 # Classes of SQLSTATE that mean "not now" rather than "never": the connection, resources, operator intervention,
-# a lock that was not to be had, a statement over its time, a deadlock or a serialisation fault.
-_PASSING = ("08", "53", "57", "55P03", "40")
+# a lock that was not to be had, a statement or a transaction over its time, a deadlock or a serialisation fault.
+_PASSING = ("08", "53", "57", "55P03", "25P03", "40")
 
 _LIMITS = sa.text(
     "SELECT set_config('statement_timeout', '5s', true), set_config('lock_timeout', '1s', true),"
@@ -130,4 +130,4 @@ def is_passing(error: BaseException) -> bool:
     if not isinstance(error, DBAPIError):
         return False
     state = str(getattr(error.orig, "sqlstate", None) or "")
-    return error.connection_invalidated or state.startswith(_PASSING) or state == "57014"
+    return error.connection_invalidated or state.startswith(_PASSING)
