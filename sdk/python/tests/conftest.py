@@ -10,7 +10,6 @@ import httpx
 import msgspec
 import pytest
 import uvicorn
-
 from holdshort import Agent, Approval
 from holdshort._core import Call, Reply, Unreachable
 from holdshort.testing import ControlPlane
@@ -138,5 +137,5 @@ def wire(plane: ControlPlane) -> Wire:
 async def eventually(condition: Callable[[], Any], seconds: float = 5.0) -> None:
     """Wait for a condition that nothing announces, within a bound."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # nothing announces it
             await asyncio.sleep(0.005)

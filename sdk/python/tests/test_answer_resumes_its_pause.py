@@ -2,9 +2,10 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from holdshort import Agent, ApprovalResult, NoExecution
 from holdshort.testing import ControlPlane, RunFailed
+
+from .conftest import eventually
 
 
 @pytest.fixture
@@ -91,19 +92,17 @@ async def test_a_plain_function_pauses_in_its_own_thread(plane: ControlPlane, ag
         return agent.pause_sync(title="Really?").decision
 
     runs = [asyncio.create_task(plane.call(agent, "plain", f"run-{n}")) for n in range(40)]
-    for n in range(40):
-        await plane.asked(f"pause:{plain.__qualname__}:1")
-        async with asyncio.timeout(5):
-            while len(plane.pending()) + n < 40:
-                await asyncio.sleep(0)
-        plane.decide(plane.pending()[0], "approved")
+    await eventually(lambda: len(plane.pending()) == 40)
+    assert {each.approval_request_id for each in plane.pending()} == {f"pause:{plain.__qualname__}:1"}
+    for approval in plane.pending():
+        plane.decide(approval, "approved")
     assert await asyncio.gather(*runs) == ["approved"] * 40
     assert plane.notes("run-7") == ["before"]
 
 
 async def test_a_pause_needs_a_run(agent: Agent) -> None:
     with pytest.raises(NoExecution):
-        agent.pause("x")
+        await agent.pause("x")
     with pytest.raises(NoExecution):
         agent.pause_sync("x")
 

@@ -2,7 +2,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from holdshort import Agent
 from holdshort._callbacks import receive
 from holdshort._core import Call, Reply, Unreachable
@@ -48,7 +47,7 @@ async def test_a_callback_that_comes_before_the_answer_to_the_ask(plane: Control
 
 
 async def test_a_lost_answer_to_the_ask_asks_nothing_twice(plane: ControlPlane) -> None:
-    lost = []
+    lost: list[bool] = []
 
     async def lose() -> None:
         if not lost:

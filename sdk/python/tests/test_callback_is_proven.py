@@ -3,7 +3,6 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-
 from holdshort import Agent, Approval
 from holdshort.testing import ControlPlane
 from holdshort.webhooks import sign

@@ -2,9 +2,10 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from holdshort import Agent, ExecutionFinished, RequestConflict, RoundNotOpen
 from holdshort.testing import ControlPlane, RunFailed
+
+from .conftest import eventually
 
 
 def drafting(agent: Agent) -> list[str]:
@@ -121,9 +122,7 @@ async def test_made_ids_are_the_same_on_every_replay(plane: ControlPlane) -> Non
             await asyncio.gather(agent.pause(), agent.pause(), inner())
 
         running = asyncio.create_task(plane.call(agent, "outer", "run-1"))
-        async with asyncio.timeout(5):
-            while len(plane.pending()) < 3:
-                await asyncio.sleep(0)
+        await eventually(lambda: len(plane.pending()) == 3)
         await killed(running, agent)
         return sorted(a.approval_request_id for a in plane.approvals())
 

@@ -2,10 +2,11 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from holdshort import Agent, AmbiguousRequestId, ConnectionFailed, NotFound, WaitTimeout
 from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
+
+from .conftest import eventually
 
 
 async def test_the_question_expires_on_the_server(plane: ControlPlane, agent: Agent) -> None:
@@ -70,10 +71,9 @@ async def test_a_pending_question_gets_the_new_address(plane: ControlPlane, agen
     task.cancel()
     again = plane.connect(Agent("contract-reviewer", "2", callback_url="http://agent.test/base/"))
     waiting = asyncio.create_task(again.wait_for_resume("x"))
-    async with asyncio.timeout(5):
-        while not (url := plane._book.approvals[approval.approval_id].ask.callback_url):
-            await asyncio.sleep(0)
-    assert url == "http://agent.test/base/webhooks/approval"
+    asked = plane._book.approvals[approval.approval_id].ask
+    await eventually(lambda: asked.callback_url)
+    assert asked.callback_url == "http://agent.test/base/webhooks/approval"
     plane.decide("x", "approved")
     assert (await waiting).approved
 
@@ -82,9 +82,7 @@ async def test_which_question_is_meant_is_never_guessed(plane: ControlPlane, age
     with pytest.raises(NotFound):
         await agent.wait_for_resume("x")
     tasks = [asyncio.create_task(ask_only(agent, f"run-{n}")) for n in (1, 2)]
-    async with asyncio.timeout(5):
-        while len(plane.pending()) < 2:
-            await asyncio.sleep(0)
+    await eventually(lambda: len(plane.pending()) == 2)
     with pytest.raises(AmbiguousRequestId) as several:
         await agent.wait_for_resume("x")
     assert [each["execution_id"] for each in several.value.details["approvals"]] == ["run-1", "run-2"]

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
@@ -65,7 +64,7 @@ class AgentApp:
         headers = _headers(scope)
         if path == CALLBACK_PATH:
             return Answered(*_callbacks.receive(self._agent.registry, headers, body))
-        return await self._reasoner(unquote(path.removeprefix("/reasoners/")), headers, body)
+        return await self._reasoner(path.removeprefix("/reasoners/"), headers, body)
 
     async def _reasoner(self, name: str, headers: Mapping[str, str], body: bytes) -> Answered:
         execution_id = headers.get("x-execution-id") or None
@@ -107,10 +106,11 @@ class AgentApp:
 
 
 def _path(scope: Scope) -> str:
-    """The path below where the application is mounted; some hosts strip the mount, some leave it in."""
+    """The path below where the application is mounted; some hosts leave the mount in, some end it with a slash."""
     path: str = scope["path"]
     root: str = scope.get("root_path") or ""
-    return path.removeprefix(root) if root and path.startswith(root + "/") else path
+    below = path.removeprefix(root) if root and path.startswith(root + "/") else path
+    return below.rstrip("/")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

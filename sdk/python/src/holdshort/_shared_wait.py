@@ -14,7 +14,7 @@ _HOLD_S = 50.0
 _CALL_LIMIT = 10_000
 _PACE_S = 1.0
 _POLL_S = 60.0
-_REFUSED_S = 5.0
+_REFUSED_S = 1.0
 log = logging.getLogger("holdshort")
 
 

@@ -11,7 +11,6 @@ from holdshort._core import Call, Reply
 from holdshort.testing import _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
 
-
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
 
 

@@ -1,0 +1,79 @@
+"""The vectors that every implementation runs."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from holdshort import BadRequest, Client, Question, Verdict
+from holdshort.testing import ControlPlane
+from holdshort.webhooks import InvalidSignature, sign, verify
+
+VECTORS = Path(__file__).parents[2] / "conformance"
+SIGNATURES = json.loads((VECTORS / "signatures.json").read_text())["cases"]
+DECISIONS = json.loads((VECTORS / "decisions.json").read_text())
+
+
+@pytest.mark.parametrize("case", SIGNATURES, ids=[case["name"] for case in SIGNATURES])
+def test_signatures(case: dict[str, Any]) -> None:
+    body = base64.b64decode(case["body_base64"])
+    if case["outcome"] == "valid":
+        verify(case["headers"], body, case["secrets"], now=case["now"])
+        return
+    with pytest.raises(InvalidSignature) as refused:
+        verify(case["headers"], body, case["secrets"], now=case["now"])
+    assert refused.value.code == case["outcome"]
+
+
+def test_all_signatures_ran() -> None:
+    assert len(SIGNATURES) == 56
+
+
+def test_decision_words(plane: ControlPlane) -> None:
+    """What a person's client may say to the testing control plane; `expired` is nobody's word."""
+    refused = [*DECISIONS["refused"], *(w for w, means in DECISIONS["accepted"].items() if means == "expired")]
+    accepted = {word: means for word, means in DECISIONS["accepted"].items() if means != "expired"}
+    assert (len(DECISIONS["accepted"]), len(DECISIONS["refused"])) == (44, 26)
+    with Client(transport=plane.blocking_transport) as client:
+        for number, (word, means) in enumerate([*accepted.items(), *((word, None) for word in refused)]):
+            client.create_execution("n", f"run-{number}")
+            asked = client.request_approval(f"run-{number}", Question(approval_request_id="x"))
+            if means is None:
+                with pytest.raises((BadRequest, TypeError)):
+                    client.decide(asked.approval_id, Verdict(decision=word))
+                assert client.get_approval_status(f"run-{number}").status == "pending"
+            else:
+                assert client.decide(asked.approval_id, Verdict(decision=word)).decision == means
+
+
+@pytest.mark.parametrize("scheme", ["body", "timestamped", "standard"])
+@pytest.mark.parametrize("secret", ["plain secret text", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
+def test_what_is_signed_here_verifies_here(scheme: Any, secret: str) -> None:
+    body = b'{"decision":"approved"}'
+    headers = sign(secret, body, scheme=scheme, now=1000, webhook_id="msg_1")
+    proven = verify(headers, body, ["another", secret], now=1300)
+    assert (proven.scheme, proven.webhook_id) == (scheme, "msg_1" if scheme == "standard" else None)
+    for changed in (body + b" ", body.replace(b"approved", b"rejected"), b""):
+        with pytest.raises(InvalidSignature):
+            verify(headers, changed, [secret], now=1000)
+
+
+def test_hostile_headers_are_only_invalid() -> None:
+    hostile = [
+        "",
+        "v1",
+        "v1,",
+        "\ud800",
+        "é" * 99,
+        "t=1,t=2,v1=" + "0" * 64,
+        "t=" + "9" * 99 + ",v1=x",
+        "=",
+        ",,,",
+        "\x00",
+    ]
+    for name in ("X-Webhook-Signature", "webhook-signature", "X-Hax-Signature"):
+        for value in hostile:
+            headers = [("webhook-id", "m"), ("webhook-timestamp", "1"), (name, value), (name, value)]
+            with pytest.raises(InvalidSignature):
+                verify(headers, b"x", ["secret"] * 9, now=1)
