@@ -79,8 +79,8 @@ def test_a_blocking_client_through_a_whole_life(plane: ControlPlane) -> None:
         assert (status.response.feedback, status.response.data) == ("fine", {"c": 3})
         shown = client.get_approval(asked.approval_id)
         assert [row["type"] for row in shown.history] == ["approval.requested", "approval.approved"]
-        assert client.withdraw(asked.approval_id).approval_status == "approved"
-        assert client.expire(asked.approval_id).approval_status == "approved"
+        assert client.withdraw(asked.approval_id).status == "approved"
+        assert client.expire(asked.approval_id).status == "approved"
         client.add_note("run-1", "hello", note_id="note-1")
         assert client.report_status("run-1", "succeeded", result=[1]).final
         assert client.cancel_execution("run-1").status == "succeeded"

@@ -140,9 +140,8 @@ async def _answer(session: Session, entry: Pause, until: float | None) -> Approv
 
 async def _expired(session: Session, approval_id: str) -> ApprovalResult:
     """End the question's time on the server; what it says stands is the result, an answer at the last moment too."""
-    await session.client.send(_routes.expire(approval_id), patience=_LAST_WORD_S)
-    approval = await session.client.send(_routes.get_approval(approval_id), patience=_LAST_WORD_S)
-    return result_of(approval, approval.execution_id)
+    stands = await session.client.send(_routes.expire(approval_id), patience=_LAST_WORD_S)
+    return result_of(stands, stands.execution_id)
 
 
 async def stop_if_cancelled(session: Session, result: ApprovalResult) -> None:

@@ -181,10 +181,10 @@ def get_approval(approval_id: str) -> Call[_wire.Approval]:
     return Call(method="GET", path=path("approvals", approval_id), reads=_wire.Approval)
 
 
-def set_callback(approval_id: str, callback_url: str, *, callback_secret: str | None = None) -> Call[dict[str, Any]]:
+def set_callback(approval_id: str, callback_url: str, *, callback_secret: str | None = None) -> Call[_wire.Approval]:
     """Move an approval's callback to another address; told again if it is final already."""
     members = body(callback_url=callback_url, callback_secret=callback_secret)
-    return Call(method="POST", path=path("approvals", approval_id, "callback"), body=members, reads=dict[str, Any])
+    return Call(method="POST", path=path("approvals", approval_id, "callback"), body=members, reads=_wire.Approval)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -236,14 +236,14 @@ def answer_execution(
     return Call(method="POST", path=route, body=msgspec.json.encode(members), reads=_wire.Decided)
 
 
-def withdraw(approval_id: str) -> Call[_wire.Decided]:
-    """Take a question back; on a final approval this returns what stands."""
-    return Call(method="POST", path=path("approvals", approval_id, "withdraw"), body=b"{}", reads=_wire.Decided)
+def withdraw(approval_id: str) -> Call[_wire.Approval]:
+    """Take a question back; returns what stands, on a final approval the answer it has."""
+    return Call(method="POST", path=path("approvals", approval_id, "withdraw"), body=b"{}", reads=_wire.Approval)
 
 
-def expire(approval_id: str) -> Call[_wire.Decided]:
-    """End a question's time now, as the asking node; on a final approval this returns what stands."""
-    return Call(method="POST", path=path("approvals", approval_id, "expire"), body=b"{}", reads=_wire.Decided)
+def expire(approval_id: str) -> Call[_wire.Approval]:
+    """End a question's time now, as the asking node; returns what stands, on a final approval the answer it has."""
+    return Call(method="POST", path=path("approvals", approval_id, "expire"), body=b"{}", reads=_wire.Approval)
 
 
 def send_webhook(payload: bytes, headers: Mapping[str, str]) -> Call[_wire.Decided]:

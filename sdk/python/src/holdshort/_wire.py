@@ -118,7 +118,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """The answer to a decision, a withdrawal or an expiry.
+    """The answer to a decision.
 
     `status` is processed, or already_processed with what stands in `approval_status`, `decision`, `current_status`.
     """

@@ -118,6 +118,8 @@ class Book:
         self.now = now
         self.executions: dict[str, Ran] = {}
         self.approvals: dict[str, Kept] = {}
+        self._asked: dict[str, dict[str, list[Kept]]] = {}
+        self._pending: dict[str, dict[str, Kept]] = {}
         self.events: list[dict[str, Any]] = []
 
     def advance(self, by: timedelta) -> None:
@@ -158,11 +160,10 @@ class Book:
 
     def rounds(self, execution_id: str, approval_request_id: str | None = None) -> list[Kept]:
         """What an execution asked (under an id), oldest first."""
-        return [
-            a
-            for a in self.approvals.values()
-            if a.execution_id == execution_id and approval_request_id in {None, a.ask.approval_request_id}
-        ]
+        asked = self._asked.get(execution_id, {})
+        if approval_request_id is not None:
+            return asked.get(approval_request_id, [])
+        return sorted((a for rounds in asked.values() for a in rounds), key=lambda a: a.approval_id)
 
     def ask(self, run: Ran, ask: Ask) -> Kept:
         """Ask, or ask again: what stands under the id and round, or a new one."""
@@ -217,7 +218,7 @@ class Book:
 
     def pending(self, run: Ran) -> list[Kept]:
         """What an execution waits for."""
-        return [a for a in self.rounds(run.execution_id) if not a.final]
+        return list(self._pending.get(run.execution_id, {}).values())
 
     def _unnamed_round(self, run: Ran, newest: Kept | None) -> int:
         if newest is None:
@@ -243,6 +244,8 @@ class Book:
             expires_at=self.now + timedelta(hours=hours),
         )
         self.approvals[approval.approval_id] = approval
+        self._asked.setdefault(run.execution_id, {}).setdefault(ask.approval_request_id, []).append(approval)
+        self._pending.setdefault(run.execution_id, {})[approval.approval_id] = approval
         self._record("approval.requested", run, approval)
         self._move(run, "waiting", "waiting_for_approval")
         return approval
@@ -250,6 +253,7 @@ class Book:
     def _close(self, approval: Kept, status: str, feedback: str = "", data: Any = None) -> None:
         approval.status, approval.feedback, approval.data = status, feedback, data
         approval.responded_at = self.now
+        del self._pending[approval.execution_id][approval.approval_id]
         self._record(f"approval.{status}", self.executions[approval.execution_id], approval)
 
     def _end(self, run: Ran, status: str, reason: str) -> None:

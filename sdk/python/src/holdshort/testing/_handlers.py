@@ -161,7 +161,7 @@ def _callback(visit: _Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
     approval.ask.callback_url = visit.required("callback_url")
     approval.ask.callback_secret = visit.body.get("callback_secret")
-    return _views.status(visit.book, approval)
+    return _views.approval(visit.book, approval)
 
 
 def _decision(visit: _Visit) -> Any:
@@ -190,12 +190,14 @@ def _decide(visit: _Visit, approval: Kept) -> Any:
 
 def _withdraw(visit: _Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
-    return _views.decided(visit.book, approval, applied=visit.book.settle(approval, "withdrawn"))
+    visit.book.settle(approval, "withdrawn")
+    return _views.approval(visit.book, approval)
 
 
 def _expire(visit: _Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
-    return _views.decided(visit.book, approval, applied=visit.book.settle(approval, "expired"))
+    visit.book.settle(approval, "expired")
+    return _views.approval(visit.book, approval)
 
 
 def _nothing(name: str) -> Handler:
