@@ -1,0 +1,71 @@
+"""The application: routes, error replies, and the lifespan that holds the runtime and the workers."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from litestar import Litestar, Request, Response, get
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+
+from controlplane.domain.errors import HoldshortError
+from controlplane.http import errors
+from controlplane.http.openapi import document, operation_id
+from controlplane.http.routes import ROUTES
+from controlplane.runtime import Runtime
+from controlplane.settings import Settings
+from controlplane.storage import migrations
+from controlplane.workers.crew import running
+
+
+def create_app(settings: Settings, *, workers: bool = True) -> Litestar:
+    """The ASGI application of one server process.
+
+    Args:
+        settings: what the process was told at its start.
+        workers: whether this process also expires, dispatches and listens.
+    """
+    return Litestar(
+        route_handlers=[*ROUTES, openapi_json],
+        lifespan=[_lifespan(settings, workers=workers)],
+        exception_handlers={
+            HoldshortError: errors.answer,
+            HTTPException: errors.answer_framework,
+            Exception: errors.answer_unexpected,
+        },
+        openapi_config=OpenAPIConfig(
+            title="Holdshort",
+            version=version("holdshort-server"),
+            create_examples=False,
+            operation_id_creator=operation_id,
+            path="/openapi",
+            render_plugins=[],
+        ),
+        request_max_body_size=None,
+        logging_config=None,
+    )
+
+
+@get("/openapi.json", include_in_schema=False, sync_to_thread=False)
+def openapi_json(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
+    """The API's description."""
+    return Response(document(request.app))
+
+
+def _lifespan(settings: Settings, *, workers: bool) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        runtime = Runtime(settings)
+        app.state.runtime = runtime
+        try:
+            await migrations.check(runtime.engine)
+            if not workers:
+                yield
+                return
+            async with running(runtime):
+                yield
+        finally:
+            await runtime.close()
+
+    return lifespan

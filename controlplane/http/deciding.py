@@ -1,0 +1,182 @@
+"""People and operators answer here, and end approvals; replies are those of the signed webhook."""
+
+from typing import Annotated, Any
+
+from litestar import Request, post
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.cases import Answer
+from controlplane.domain.decisions import Decision, canonical
+from controlplane.domain.errors import (
+    AlreadyDecided,
+    ApprovalNotFound,
+    DecisionMissing,
+    InvalidDecision,
+)
+from controlplane.domain.ids import names_approval
+from controlplane.domain.outcomes import Outcome
+from controlplane.domain.urls import check_http_url
+from controlplane.http import bodies
+from controlplane.http.asking import Secret, path_name
+from controlplane.http.deps import agent, base_of, operator, runtime_of
+from controlplane.http.paging import clean
+from controlplane.http.shapes import ApprovalOut, approval_of
+from controlplane.services import approvals as service
+from controlplane.services.approvals import SeenByPerson
+
+
+class DecisionIn(Struct, kw_only=True):
+    """A decision; `payload_digest` and `round` say what was seen, and another one that stands refuses it."""
+
+    decision: Raw | UnsetType = UNSET
+    feedback: str | None = None
+    reason: str | None = None
+    response: Raw | UnsetType = UNSET
+    payload_digest: str | None = None
+    round: Annotated[int, Meta(ge=1)] | None = None
+    approval_request_id: str | None = None
+
+
+class CallbackIn(Struct, kw_only=True):
+    """Where an approval's agent is told from now on."""
+
+    callback_url: str
+    callback_secret: Secret | None = None
+
+
+class DecisionOut(Struct, kw_only=True, omit_defaults=True):
+    """What a decision came to: `processed` with the execution's new status, or `already_processed` with what stands."""
+
+    status: str
+    execution_id: str
+    approval_request_id: str
+    approval_id: str
+    round: int
+    decision: str
+    new_status: str | None = None
+    current_status: str | None = None
+    approval_status: str | None = None
+    replayed: bool = False
+
+
+@post("/approvals/{approval_id:str}/decision", status_code=200, opt={"takes": DecisionIn})
+async def decide(request: Request[Any, Any, Any], approval_id: str) -> DecisionOut:
+    """Decide an approval; the same decision again is a success, another one is refused with what stands."""
+    body = await bodies.take(request, DecisionIn)
+    return await _decide(request, body, path_approval(approval_id))
+
+
+@post("/executions/{execution_id:str}/approval-response", status_code=200, opt={"takes": DecisionIn})
+async def decide_for_execution(request: Request[Any, Any, Any], execution_id: str) -> DecisionOut:
+    """Decide the pending approval of an execution, or the one that is named."""
+    body = await bodies.take(request, DecisionIn)
+    _decision(body)
+    named = clean("approval_request_id", body.approval_request_id)
+    async with runtime_of(request).transaction() as conn:
+        approval_id = await service.meant(conn, path_name(execution_id), named)
+    return await _decide(request, body, approval_id)
+
+
+@post("/approvals/{approval_id:str}/withdraw", status_code=200)
+async def withdraw(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+    """Take a question back; on an approval that is final this says what stands."""
+    return await _end(request, approval_id, ApprovalStatus.WITHDRAWN)
+
+
+@post("/approvals/{approval_id:str}/expire", status_code=200)
+async def expire(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+    """Let a question's time be up now: the asking program's own timeout; what stands already, stands."""
+    return await _end(request, approval_id, ApprovalStatus.EXPIRED)
+
+
+@post("/approvals/{approval_id:str}/callback", status_code=200, opt={"takes": CallbackIn})
+async def set_callback(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+    """Give the callback another address and secret; an approval that is final is told again."""
+    runtime = runtime_of(request)
+    body = await bodies.take(request, CallbackIn)
+    url = check_http_url("callback_url", body.callback_url, userinfo=False)
+    async with runtime.transaction() as conn:
+        shown = await service.set_callback(
+            conn,
+            path_approval(approval_id),
+            url=url,
+            secret=body.callback_secret,
+            actor=agent(request, "agent"),
+            new_id=runtime.new_id,
+        )
+    return approval_of(shown, base_of(request))
+
+
+def decision_out(outcome: Outcome, *, replayed: bool = False) -> DecisionOut:
+    """An outcome as sent; a repeat gets the first answer."""
+    same: dict[str, Any] = {
+        "execution_id": outcome.execution_id,
+        "approval_request_id": outcome.approval_request_id,
+        "approval_id": outcome.approval_id,
+        "round": outcome.round,
+        "decision": outcome.approval_status,
+        "replayed": replayed,
+    }
+    if outcome.applied:
+        return DecisionOut(status="processed", new_status=outcome.new_status, **same)
+    return DecisionOut(
+        status="already_processed",
+        current_status=outcome.execution_status,
+        approval_status=outcome.approval_status,
+        **same,
+    )
+
+
+def path_approval(approval_id: str) -> str:
+    """An approval's id from the path: one that cannot be one is not found."""
+    if not names_approval(approval_id) or not approval_id.isascii() or not approval_id.isprintable():
+        raise ApprovalNotFound
+    return approval_id
+
+
+async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id: str) -> DecisionOut:
+    runtime = runtime_of(request)
+    decision = _decision(body)
+    answer = Answer(
+        status=ApprovalStatus(decision.value),
+        actor=operator(request),
+        feedback=body.feedback if body.feedback is not None else body.reason or "",
+        response=_response(body),
+    )
+    seen = SeenByPerson(payload_digest=body.payload_digest, round=body.round)
+    async with runtime.transaction() as conn:
+        outcome = await service.decide(conn, approval_id, answer, seen=seen, new_id=runtime.new_id)
+    out = decision_out(outcome)
+    if not outcome.applied and outcome.approval_status != answer.status:
+        raise AlreadyDecided(**{f: v for f, v in _members(out).items() if f != "status"})
+    return out
+
+
+async def _end(request: Request[Any, Any, Any], approval_id: str, status: ApprovalStatus) -> ApprovalOut:
+    runtime = runtime_of(request)
+    async with runtime.transaction() as conn:
+        shown = await service.end(
+            conn, path_approval(approval_id), status, actor=agent(request, "agent"), new_id=runtime.new_id
+        )
+    return approval_of(shown, base_of(request))
+
+
+def _decision(body: DecisionIn) -> Decision:
+    if body.decision is UNSET or bytes(body.decision) == b"null":
+        raise DecisionMissing
+    word = bodies.plain(bytes(body.decision))
+    decision = canonical(word)
+    if decision is Decision.EXPIRED:
+        raise InvalidDecision("A person cannot decide `expired`; withdraw the approval, or let its time pass.")
+    return decision
+
+
+def _response(body: DecisionIn) -> bytes | None:
+    if body.response is UNSET or bytes(body.response) == b"null":
+        return None
+    return bytes(body.response)
+
+
+def _members(out: DecisionOut) -> dict[str, Any]:
+    return {field: getattr(out, field) for field in out.__struct_fields__ if getattr(out, field) not in (None, False)}

@@ -1,0 +1,61 @@
+"""What handlers are given, and what they know of a request: the runtime, who asks, and under which address."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from litestar import Request
+
+from controlplane.domain.events import Actor, ActorKind
+from controlplane.runtime import Runtime, Wait
+
+_LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
+AnyRequest = Request[Any, Any, Any]
+
+
+def runtime_of(request: AnyRequest) -> Runtime:
+    """The process's runtime."""
+    runtime: Runtime = request.app.state.runtime
+    return runtime
+
+
+def agent(request: AnyRequest, node_id: str) -> Actor:
+    """An agent that calls."""
+    return Actor(ActorKind.AGENT, node_id, "api", address_of(request))
+
+
+def operator(request: AnyRequest) -> Actor:
+    """A person or operator that calls."""
+    return Actor(ActorKind.PERSON, "operator", "api", address_of(request))
+
+
+def address_of(request: AnyRequest) -> str | None:
+    """The caller's address."""
+    return request.client.host if request.client else None
+
+
+def base_of(request: AnyRequest) -> str | None:
+    """What links to our own pages begin with: the public URL, else a loopback Host; no other Host is echoed."""
+    public = runtime_of(request).settings.public_url
+    if public is not None:
+        return public.rstrip("/")
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}" if _LOOPBACK.fullmatch(host) else None
+
+
+@asynccontextmanager
+async def present(request: AnyRequest, wait: Wait) -> AsyncIterator[None]:
+    """Wake a wait when its caller has gone, so that nobody is waited for on behalf of nobody."""
+    watcher = asyncio.create_task(_gone(request))
+    watcher.add_done_callback(lambda _: wait.wake())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+
+
+async def _gone(request: AnyRequest) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,106 @@
+"""Exceptions to problem documents (RFC 9457): the only table of statuses."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
+
+from controlplane.domain import errors
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 1
+
+STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
+    errors.FieldFault: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    errors.ExecutionNotFound: HTTPStatus.NOT_FOUND,
+    errors.ApprovalNotFound: HTTPStatus.NOT_FOUND,
+    errors.NoApprovalRequest: HTTPStatus.NOT_FOUND,
+    errors.DeliveryNotFound: HTTPStatus.NOT_FOUND,
+    errors.OwnershipMismatch: HTTPStatus.FORBIDDEN,
+    errors.SenderNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.InvalidState: HTTPStatus.CONFLICT,
+    errors.RoundNotOpen: HTTPStatus.CONFLICT,
+    errors.ApprovalRequestConflict: HTTPStatus.CONFLICT,
+    errors.AmbiguousRequestId: HTTPStatus.CONFLICT,
+    errors.ApprovalChanged: HTTPStatus.CONFLICT,
+    errors.AlreadyDecided: HTTPStatus.CONFLICT,
+    errors.ExecutionExists: HTTPStatus.CONFLICT,
+    errors.DeliverySettled: HTTPStatus.CONFLICT,
+    errors.TooManyParked: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
+    errors.InvalidBody: HTTPStatus.BAD_REQUEST,
+    errors.RequestIdMissing: HTTPStatus.BAD_REQUEST,
+    errors.DecisionMissing: HTTPStatus.BAD_REQUEST,
+    errors.InvalidDecision: HTTPStatus.BAD_REQUEST,
+    errors.DecisionConflict: HTTPStatus.BAD_REQUEST,
+    errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.HeaderTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
+    errors.SignatureMissing: HTTPStatus.UNAUTHORIZED,
+    errors.SignatureInvalid: HTTPStatus.UNAUTHORIZED,
+    errors.SignatureStale: HTTPStatus.UNAUTHORIZED,
+    errors.WebhookNotConfigured: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+_RETRY = {errors.DatabaseUnavailable, errors.TooManyParked}
+_log = structlog.get_logger()
+
+
+def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
+    """The status, headers and body of an error's reply."""
+    status = STATUS[type(error)]
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if type(error) in _RETRY else {}
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": int(status),
+        "detail": error.message,
+        "error": error.code,
+        "message": error.message,
+        **error.extra,
+    }
+    return int(status), headers, msgspec.json.encode(body)
+
+
+def answer(_: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[bytes]:
+    """The reply to one of our own errors."""
+    if type(error) not in STATUS:
+        return answer_unexpected(_, error)
+    status, headers, body = problem(error)
+    return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """The reply to what the framework refuses, in the same form as our own."""
+    if isinstance(error, ValidationException):
+        return answer(request, _field_fault(error))
+    if isinstance(error, NotFoundException):
+        return answer(request, errors.NotFound())
+    if isinstance(error, MethodNotAllowedException):
+        reply = answer(request, errors.MethodNotAllowed())
+        reply.headers.update({"Allow": (error.headers or {}).get("Allow", "")})
+        return reply
+    if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return answer(request, errors.BodyTooLarge())
+    if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return answer(request, errors.InvalidBody())
+    return answer_unexpected(request, error)
+
+
+def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The reply to a fault of ours: nothing of it is shown, all of it is logged."""
+    _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
+    return answer(request, errors.InternalError())
+
+
+def _field_fault(error: ValidationException) -> errors.FieldFault:
+    extra = error.extra if isinstance(error.extra, list) else []
+    first = extra[0] if extra and isinstance(extra[0], dict) else {}
+    return errors.FieldFault(str(first.get("key", "request")), str(first.get("message", error.detail)))

@@ -1,0 +1,91 @@
+"""The live stream: every history row as a server-sent event, resumed without a gap."""
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Request, get
+from litestar.params import Parameter
+from litestar.response import Stream
+
+from controlplane.domain.errors import DatabaseUnavailable, FieldFault
+from controlplane.http import paging
+from controlplane.http.approvals import entry_out
+from controlplane.http.deps import runtime_of
+from controlplane.runtime import Runtime
+from controlplane.storage import history
+from controlplane.storage.history import Entry, Position
+
+BATCH = 500
+KEEPALIVE_SECONDS = 15.0
+LOOK_SECONDS = 1.0
+
+Text = Annotated[str | None, Parameter(max_length=paging.MAX_TEXT)]
+LastEventId = Annotated[str | None, Parameter(header="Last-Event-ID", max_length=256)]
+From = Annotated[Literal["now"] | None, Parameter(query="from", description="`now`: only what happens from here on.")]
+
+
+@get("/events", media_type="text/event-stream")
+async def stream_events(
+    request: Request[Any, Any, Any],
+    execution_id: Text = None,
+    types: Text = None,
+    start: From = None,
+    last_event_id: LastEventId = None,
+) -> Stream:
+    """Everything that happens, as it is committed; `Last-Event-ID` goes on where another stream ended."""
+    runtime = runtime_of(request)
+    wanted = tuple(filter(None, (paging.clean("types", types) or "").split(",")))
+    execution = paging.clean("execution_id", execution_id)
+    async with runtime.transaction() as conn:
+        position = await history.end(conn) if start == "now" else Position()
+    if last_event_id:
+        position = _position(last_event_id)
+    body = _events(runtime, position, execution_id=execution, types=wanted)
+    return Stream(
+        body, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+async def _events(
+    runtime: Runtime, position: Position, *, execution_id: str | None, types: tuple[str, ...]
+) -> AsyncIterator[bytes]:
+    yield b": holdshort\n\n"
+    quiet = 0.0
+    while not runtime.stopping:
+        mark = runtime.news.mark
+        try:
+            async with runtime.transaction() as conn:
+                entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
+        except DatabaseUnavailable:
+            entries = []
+        for entry in entries:
+            position = Position(entry.xid, entry.seq)
+            yield _event(entry)
+        if entries:
+            quiet = 0.0
+            continue
+        if not await runtime.news.after(mark, LOOK_SECONDS):
+            quiet += LOOK_SECONDS
+        if quiet >= KEEPALIVE_SECONDS:
+            quiet = 0.0
+            yield b": still here\n\n"
+
+
+def _event(entry: Entry) -> bytes:
+    place = base64.urlsafe_b64encode(f"{entry.xid}.{entry.seq}".encode()).decode()
+    data = msgspec.json.encode(entry_out(entry)).decode()
+    return f"id: {place}\nevent: {entry.type}\ndata: {data}\n\n".encode()
+
+
+def _position(event_id: str) -> Position:
+    try:
+        xid, seq = base64.urlsafe_b64decode(event_id).decode("ascii").split(".")
+        position = Position(str(int(xid)), int(seq))
+    except (binascii.Error, ValueError):
+        raise FieldFault("Last-Event-ID", "must be the id of an event of this stream") from None
+    if not 0 <= int(position.xid) < 2**63 or not 0 <= position.seq < 2**63:
+        raise FieldFault("Last-Event-ID", "must be the id of an event of this stream")
+    return position

@@ -1,0 +1,202 @@
+"""Runs that agents start themselves: creation, reports, notes, cancelling, lists."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from litestar import Request, Response, get, post
+from litestar.params import Parameter
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from controlplane.domain.errors import FieldFault
+from controlplane.domain.executions import ExecutionStatus
+from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX, check_name
+from controlplane.http import bodies, paging
+from controlplane.http.asking import path_name
+from controlplane.http.deps import agent, operator, runtime_of
+from controlplane.http.shapes import raw
+from controlplane.services import executions as service
+from controlplane.services.executions import Report
+from controlplane.storage import executions
+from controlplane.storage.executions import Filter, Note, Run, Starting
+
+REPORT_LIMIT = 8 * bodies.MIB
+
+Name = Annotated[str, Meta(max_length=128)]
+NodeId = Annotated[str | None, Parameter(max_length=128)]
+
+
+class StartIn(Struct, kw_only=True):
+    """A run that its own program starts; the same id again continues it."""
+
+    node_id: str
+    execution_id: str | None = None
+    reasoner: Name | None = None
+    input: Raw | UnsetType = UNSET
+    run_id: Name | None = None
+
+
+class ReportIn(Struct, kw_only=True):
+    """How a run ended; anything but an end changes nothing."""
+
+    status: ExecutionStatus
+    result: Raw | UnsetType = UNSET
+    error: Annotated[str, Meta(max_length=64 * 1024)] | None = None
+    reason: Annotated[str, Meta(max_length=500)] | None = None
+
+
+class CancelIn(Struct, kw_only=True):
+    """Why a run is cancelled."""
+
+    reason: Annotated[str, Meta(max_length=500)] | None = None
+
+
+class NoteIn(Struct, kw_only=True):
+    """A line kept with a run; the same note_id again is kept once."""
+
+    message: Annotated[str, Meta(max_length=20_000)]
+    note_id: Name | None = None
+    tags: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=50)] = []
+
+
+class NoteOut(Struct):
+    """A note as it is kept."""
+
+    note_id: str
+    message: str
+    tags: list[str]
+    at: datetime | None = None
+
+
+class ExecutionOut(Struct, kw_only=True):
+    """A run as it stands."""
+
+    execution_id: str
+    node_id: str
+    run_id: str | None
+    reasoner: str | None
+    status: ExecutionStatus
+    status_reason: str | None
+    pending_approvals: int
+    input: Raw | None
+    result: Raw | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+class ExecutionDetailOut(ExecutionOut, kw_only=True):
+    """A run with its notes."""
+
+    notes: list[NoteOut]
+
+
+class ExecutionsOut(Struct):
+    """A page of runs, newest first; `next_cursor` is null on the last one."""
+
+    executions: list[ExecutionOut]
+    next_cursor: str | None
+
+
+@post("/executions", status_code=201, opt={"takes": StartIn})
+async def start_execution(request: Request[Any, Any, Any]) -> Response[ExecutionOut]:
+    """Start a run; 200 with the run that stands when this id was started before."""
+    runtime = runtime_of(request)
+    body = await bodies.take(request, StartIn, limit=REPORT_LIMIT)
+    node_id = check_name("node_id", body.node_id)
+    if node_id == "executions":
+        raise FieldFault("node_id", "must not be `executions`, which is a path of this API")
+    starting = Starting(
+        execution_id=_own_id(body.execution_id) or runtime.new_id(EXECUTION_PREFIX),
+        node_id=node_id,
+        reasoner=body.reasoner,
+        run_id=body.run_id,
+        input=_json(body.input),
+    )
+    async with runtime.transaction() as conn:
+        run, new = await service.start(conn, starting, agent(request, node_id))
+    return Response(execution_out(run), status_code=201 if new else 200)
+
+
+@get("/executions")
+async def list_executions(
+    request: Request[Any, Any, Any],
+    status: ExecutionStatus | None = None,
+    node_id: NodeId = None,
+    stale: bool = False,
+    limit: paging.Limit = paging.DEFAULT_LIMIT,
+    cursor: paging.Cursor = None,
+) -> ExecutionsOut:
+    """Runs, newest first; `stale` keeps the running ones that gave no sign for 24 h."""
+    which = Filter(status=status, node_id=paging.clean("node_id", node_id), stale=stale)
+    async with runtime_of(request).transaction() as conn:
+        runs = await executions.page(conn, which, paging.after(cursor), limit + 1)
+    shown = [execution_out(run) for run in runs[:limit]]
+    more = paging.cursor(shown[-1].created_at, shown[-1].execution_id) if len(runs) > limit else None
+    return ExecutionsOut(shown, more)
+
+
+@get("/executions/{execution_id:str}")
+async def get_execution(request: Request[Any, Any, Any], execution_id: str) -> ExecutionDetailOut:
+    """One run, with its notes."""
+    async with runtime_of(request).transaction() as conn:
+        run = await service.look(conn, path_name(execution_id))
+        notes = await executions.notes_of(conn, run.execution_id)
+    shown = [NoteOut(note.note_id, note.message, list(note.tags), note.at) for note in notes]
+    return ExecutionDetailOut(**_fields(run), notes=shown)
+
+
+@post("/executions/{execution_id:str}/status", status_code=200, opt={"takes": ReportIn})
+async def report_status(request: Request[Any, Any, Any], execution_id: str) -> ExecutionOut:
+    """Report how a run ended; a final status stays, the result is stored."""
+    runtime = runtime_of(request)
+    body = await bodies.take(request, ReportIn, limit=REPORT_LIMIT)
+    told = Report(status=body.status, result=_json(body.result), error=body.error, reason=body.reason)
+    async with runtime.transaction() as conn:
+        run = await service.report(
+            conn, path_name(execution_id), told, actor=agent(request, "agent"), new_id=runtime.new_id
+        )
+    return execution_out(run)
+
+
+@post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn})
+async def cancel_execution(request: Request[Any, Any, Any], execution_id: str) -> ExecutionOut:
+    """Cancel a run: what it asked is withdrawn, and it is told so."""
+    runtime = runtime_of(request)
+    body = await bodies.take(request, CancelIn)
+    async with runtime.transaction() as conn:
+        run = await service.cancel(
+            conn, path_name(execution_id), body.reason, actor=operator(request), new_id=runtime.new_id
+        )
+    return execution_out(run)
+
+
+@post("/executions/{execution_id:str}/notes", status_code=201, opt={"takes": NoteIn})
+async def add_note(request: Request[Any, Any, Any], execution_id: str) -> Response[NoteOut]:
+    """Keep a line with a run; 200 when this note was kept before."""
+    runtime = runtime_of(request)
+    body = await bodies.take(request, NoteIn)
+    note_id = check_name("note_id", body.note_id) if body.note_id else runtime.new_id(NOTE_PREFIX)
+    line = Note(note_id=note_id, message=body.message, tags=tuple(body.tags))
+    async with runtime.transaction() as conn:
+        new = await service.note(conn, path_name(execution_id), line, agent(request, "agent"))
+    return Response(NoteOut(note_id, body.message, body.tags), status_code=201 if new else 200)
+
+
+def execution_out(run: Run) -> ExecutionOut:
+    """A run as sent."""
+    return ExecutionOut(**_fields(run))
+
+
+def _fields(run: Run) -> dict[str, Any]:
+    fields = {field: getattr(run, field) for field in ExecutionOut.__struct_fields__}
+    return fields | {"input": raw(run.input), "result": raw(run.result)}
+
+
+def _own_id(value: str | None) -> str | None:
+    return None if value is None else check_name("execution_id", value)
+
+
+def _json(value: Raw | UnsetType) -> bytes | None:
+    return None if value is UNSET else bytes(value)

@@ -1,0 +1,82 @@
+"""Calls that wait: held in memory until an approval is final, without a database connection."""
+
+from typing import Annotated, Any
+
+from litestar import Request, post
+from litestar.params import Parameter
+from msgspec import Meta, Struct
+
+from controlplane.domain.errors import FieldFault
+from controlplane.http import bodies
+from controlplane.http.deps import base_of, present, runtime_of
+from controlplane.http.shapes import StatusOut, status_of
+from controlplane.services import approvals as service
+from controlplane.storage import approvals
+from controlplane.storage.approvals import Shown
+
+MAX_SECONDS = 60
+MAX_IDS = 10_000
+
+Seconds = Annotated[float, Parameter(description="Seconds to wait for the end of the approval, 0 to 60.")]
+ApprovalId = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class WaitIn(Struct, kw_only=True):
+    """The approvals that a process waits for, all in one call."""
+
+    approval_ids: Annotated[list[ApprovalId], Meta(min_length=1, max_length=MAX_IDS)]
+    wait: float = 0
+
+
+class WaitOut(Struct):
+    """Those of the approvals that are final; none when the time has passed."""
+
+    approvals: list[StatusOut]
+
+
+@post("/approvals/wait", status_code=200, opt={"takes": WaitIn})
+async def wait_for_any(request: Request[Any, Any, Any]) -> WaitOut:
+    """Wait until one or more of these approvals are final: one call serves all pauses of a process."""
+    body = await bodies.take(request, WaitIn)
+    ended = await until_final(request, body.approval_ids, check(body.wait))
+    return WaitOut([shape(request, shown) for shown in ended])
+
+
+async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], seconds: float) -> list[Shown]:
+    """Those of the approvals that are final, once there is one or the time has passed.
+
+    Past the limit of waiting calls the answer is immediate; nothing queues.
+    """
+    wait = runtime_of(request).waits.enter(approval_ids) if seconds else None
+    if wait is None:
+        return await _final(request, approval_ids)
+    with wait:
+        ended = await _final(request, approval_ids)
+        if ended:
+            return ended
+        async with present(request, wait):
+            await wait.sleep(seconds)
+    return await _final(request, wait.settled) if wait.settled else []
+
+
+def check(seconds: float) -> float:
+    """The time of a wait, in seconds.
+
+    Raises:
+        FieldFault: it is not 0 to 60.
+    """
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise FieldFault("wait", f"must be a number of seconds from 0 to {MAX_SECONDS}")
+    return seconds
+
+
+def shape(request: Request[Any, Any, Any], shown: Shown) -> StatusOut:
+    """Where an approval stands, as sent."""
+    return status_of(shown, base_of(request))
+
+
+async def _final(request: Request[Any, Any, Any], approval_ids: list[str]) -> list[Shown]:
+    async with runtime_of(request).transaction() as conn:
+        ended = await approvals.many(conn, approval_ids, final=True)
+        await service.note_read(conn, ended)
+    return ended
