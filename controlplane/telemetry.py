@@ -42,7 +42,8 @@ def configure(log_format: Literal["console", "json"], log_level: str) -> None:
     logging.basicConfig(handlers=[handler], level=max(level, logging.INFO), force=True)
     # One line a request would drown the events, and its paths may hold ids of others' runs.
     logging.getLogger("uvicorn.access").disabled = True
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def logger(room: str) -> FilteringBoundLogger:

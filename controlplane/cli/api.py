@@ -6,13 +6,15 @@ from typing import Any
 import click
 import httpx
 
+from controlplane.cli.faults import Fault
+
 DEFAULT_URL = "http://127.0.0.1:8080"
 SECONDS = 10.0
 
 Document = Mapping[str, Any]
 
 
-class ApiFault(Exception):
+class ApiFault(Fault):
     """The control plane said no, or could not be reached; the message is its own sentence."""
 
 

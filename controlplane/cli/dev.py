@@ -10,7 +10,7 @@ import click
 from msgspec import structs
 
 from controlplane.cli import serving
-from controlplane.cli.environment import ended_by_signals, prepare
+from controlplane.cli.environment import SECRET_FILE, ended_by_signals, prepare
 from controlplane.cli.faults import WrongUsage
 from controlplane.cli.postgres import run_embedded, run_ephemeral
 from controlplane.cli.serve import host_option, port_option, run_app
@@ -18,7 +18,6 @@ from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.settings import Settings
 from controlplane.storage import migrations
 
-SECRET_FILE = "webhook-secret"  # noqa: S105 - a file name
 SENDER = "dev"
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from controlplane import settings, telemetry
 from controlplane.domain.webhook_secrets import untried, weak
 
+SECRET_FILE = "webhook-secret"  # noqa: S105 - the name of a file in the home
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 

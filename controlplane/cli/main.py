@@ -1,23 +1,44 @@
-"""The commands by name."""
+"""The commands by name, each imported when it is called: looking at approvals need not load the server."""
 
+import importlib
 import importlib.metadata
+import os
+from typing import Any
 
 import click
 
-from controlplane.cli.approvals import approvals
-from controlplane.cli.deliveries import deliveries
-from controlplane.cli.dev import dev
-from controlplane.cli.faults import Commands
-from controlplane.cli.migrate import migrate
-from controlplane.cli.serve import serve
-from controlplane.cli.sign import sign
+from controlplane.cli.faults import fault_of
+
+COMMANDS = ("dev", "serve", "migrate", "approvals", "deliveries", "sign")
+
+
+class Commands(click.Group):
+    """The group of commands: no fault of theirs ends in a stack trace, except with HOLDSHORT_LOG_LEVEL=debug."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, the most used first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, out of the module of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"controlplane.cli.{cmd_name}"), cmd_name)
+        return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("HOLDSHORT_LOG_LEVEL") == "debug":
+                raise
+            raise fault_of(error) from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(importlib.metadata.version("holdshort-server"), prog_name="holdshort")
 def holdshort() -> None:
     """Durable human approvals for AI agents, on PostgreSQL."""
-
-
-for command in (dev, serve, migrate, approvals, deliveries, sign):
-    holdshort.add_command(command)

@@ -1,5 +1,7 @@
 """`holdshort serve`: the API and the workers against a PostgreSQL that is there."""
 
+import asyncio
+
 import click
 
 from controlplane import telemetry
@@ -7,6 +9,8 @@ from controlplane.cli import serving
 from controlplane.cli.environment import ended_by_signals, ignore_signals, prepare
 from controlplane.cli.faults import WrongUsage
 from controlplane.settings import Settings
+from controlplane.storage import migrations
+from controlplane.storage.engine import make_engine
 
 DEFAULT_PORT = 8080
 
@@ -35,11 +39,20 @@ def serve(host: str, port: int, workers: int) -> None:
         _log.warning("no_webhook_secret", effect="every signed webhook is refused", setting="HOLDSHORT_WEBHOOK_SECRETS")
     with ended_by_signals():
         server = serving.listen(host, port)
+        asyncio.run(_check_schema(settings.database_url))
         _log.info("listening", url=serving.url_of(server), workers=workers)
         if workers == 1:
             run_app(settings, server)
         else:
             serving.supervise(server, workers)
+
+
+async def _check_schema(url: str) -> None:
+    engine = make_engine(url, pool_size=1)
+    try:
+        await migrations.check(engine)
+    finally:
+        await engine.dispose()
 
 
 def run_app(settings: Settings, server: serving.Listener) -> None:

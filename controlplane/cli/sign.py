@@ -6,7 +6,7 @@ from typing import BinaryIO
 import click
 
 from controlplane import settings
-from controlplane.cli.dev import SECRET_FILE
+from controlplane.cli.environment import SECRET_FILE
 from controlplane.cli.faults import WrongUsage
 from controlplane.domain import signatures
 

@@ -1,7 +1,9 @@
 """Why the embedded PostgreSQL could not be had; each message says what to do."""
 
+from controlplane.cli.faults import Fault
 
-class ClusterFault(Exception):
+
+class ClusterFault(Fault):
     """PostgreSQL did not do as it was told."""
 
 
@@ -10,7 +12,7 @@ class PostgresMissing(ClusterFault):
 
     def __init__(self) -> None:
         """The docstring is the message."""
-        super().__init__(type(self).__doc__)
+        super().__init__(" ".join((type(self).__doc__ or "").split()))
 
 
 class EmbeddedBusy(ClusterFault):

@@ -3,11 +3,13 @@
 import resource
 import socket
 
+from controlplane.cli.faults import Fault
+
 Listener = socket.socket
 BACKLOG = 4096
 
 
-class AddressTaken(Exception):
+class AddressTaken(Fault):
     """The address cannot be listened on; the message says which and why."""
 
 

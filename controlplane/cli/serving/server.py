@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from controlplane import telemetry
+from controlplane.cli.faults import Fault
 from controlplane.cli.serving.listening import BACKLOG, raise_file_limit
 from controlplane.cli.serving.protocol import BoundedProtocol
 
@@ -22,7 +23,7 @@ KEEP_ALIVE_SECONDS = 65
 _log = telemetry.logger("serving")
 
 
-class FailedToStart(Exception):
+class FailedToStart(Fault):
     """The application did not start; its own log line says why."""
 
 

@@ -19,6 +19,7 @@ STOP_SECONDS = 8.0
 LEAST_LIFE_SECONDS = 1.0
 POLL_SECONDS = 0.05
 EXIT_FAILED_TO_START = 3
+WORKER = "controlplane.cli.serving.worker"
 
 _log = telemetry.logger("supervisor")
 
@@ -84,9 +85,7 @@ class _Worker:
         descriptors = (server.fileno(), lifeline)
         self.first = first
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane.cli.serving.worker", *map(str, descriptors)], pass_fds=descriptors
-        )
+        self.process = subprocess.Popen([sys.executable, "-m", WORKER, *map(str, descriptors)], pass_fds=descriptors)
 
     def end(self, deadline: float) -> None:
         try:

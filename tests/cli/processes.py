@@ -1,0 +1,134 @@
+"""The `holdshort` command as a process of its own, for the tests that start, kill and stop it."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+PATIENCE_SECONDS = 30.0
+
+
+class Running:
+    """One running command; its output is read in the background, so that it never blocks on a full pipe."""
+
+    def __init__(self, *arguments: str, **environ: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "controlplane.cli", *arguments],
+            env={"PATH": os.environ["PATH"], "HOLDSHORT_LOG_FORMAT": "json", **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.seen: list[str] = []
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """The first match in a line not yet read; the output so far in the error when it ends or is late."""
+        while True:
+            try:
+                line = self._lines.get(timeout=PATIENCE_SECONDS)
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise AssertionError(f"no {pattern!r} in:\n{''.join(self.seen)}")
+            self.seen.append(line)
+            found = re.search(pattern, line)
+            if found:
+                return found
+
+    def wait_until_ready(self) -> str:
+        """The URL it listens on, once decisions can be taken there."""
+        url = self.wait_for(r"(http://127\.0\.0\.1:\d+)")[1]
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not ready(url):
+            assert self.process.poll() is None, "".join(self.seen)
+            assert time.monotonic() < deadline, "".join(self.seen)
+            time.sleep(0.02)
+        return url
+
+    def terminate(self) -> float:
+        """Send SIGTERM; the seconds until it was gone."""
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(PATIENCE_SECONDS)
+        return time.monotonic() - begun
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@contextmanager
+def running(*arguments: str, **environ: str) -> Iterator[Running]:
+    """A command that is ended at the end of the block, if it has not ended before."""
+    command = Running(*arguments, **environ)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """A command that ends by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "controlplane.cli", *arguments],
+        env={"PATH": os.environ["PATH"], "COLUMNS": "200", **environ},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+def ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+def wait_until_gone(*pids: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not all(gone(pid) for pid in pids):
+        assert time.monotonic() < deadline, f"still there: {[pid for pid in pids if not gone(pid)]}"
+        time.sleep(0.02)
