@@ -105,6 +105,9 @@ async def test_a_pause_needs_a_run(agent: Agent) -> None:
         await agent.pause("x")
     with pytest.raises(NoExecution):
         agent.pause_sync("x")
+    async with agent.execution():
+        with pytest.raises(NoExecution, match="block the event loop"):
+            agent.pause_sync("x")
 
 
 async def test_a_pause_for_a_named_run(plane: ControlPlane, agent: Agent) -> None:

@@ -42,6 +42,12 @@ async def http(agent: Agent) -> AsyncIterator[httpx.AsyncClient]:
         return object()
 
     @agent.reasoner()
+    async def awaits_a_cancelled_task() -> None:
+        task = asyncio.create_task(asyncio.Event().wait())
+        task.cancel()
+        await task
+
+    @agent.reasoner()
     async def asks() -> str:
         return (await agent.pause("x")).decision
 
@@ -91,8 +97,9 @@ async def test_a_run_that_raises_is_an_error_without_a_traceback(plane: ControlP
     assert body["message"] == "RuntimeError: no such file"
     assert "Traceback" not in answer.text
     assert plane.execution("run-1").error == body["message"]
-    answer = await http.post("/reasoners/unstorable", headers={"X-Execution-ID": "run-2"})
-    assert (answer.status_code, plane.execution("run-2").status) == (500, "failed")
+    for number, name in enumerate(("unstorable", "awaits_a_cancelled_task")):
+        answer = await http.post(f"/reasoners/{name}", headers={"X-Execution-ID": f"failed-{number}"})
+        assert (answer.status_code, plane.execution(f"failed-{number}").status) == (500, "failed")
 
 
 async def test_a_caller_that_goes_away_does_not_end_the_run(plane: ControlPlane, http: httpx.AsyncClient) -> None:
@@ -168,6 +175,8 @@ def test_what_cannot_be_called_by_name_is_refused_at_once(agent: Agent) -> None:
 
     with pytest.raises(ValueError, match="taken"):
         agent.reasoner("taken")(taken)
+    with pytest.raises(TypeError, match="parentheses"):
+        agent.reasoner(taken)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="callback"):
         Agent("n", "1", callback="poll")  # type: ignore[arg-type]
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -84,6 +85,8 @@ class Agent:
             TypeError: the function has parameters that cannot be given by name.
             ValueError: the name is taken.
         """
+        if callable(name):
+            raise TypeError("write @app.reasoner(), with parentheses")
 
         def register(function: F) -> F:
             known = name or function.__name__
@@ -171,6 +174,8 @@ class Agent:
         run = self._run()
         if run is None:
             raise _errors.NoExecution("pause_sync works in a plain reasoner's thread; elsewhere await pause()")
+        if threading.get_ident() == run.thread:
+            raise _errors.NoExecution("pause_sync would block the event loop it waits for; await pause() here")
         made = approval_request_id or run.rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
         waiting = asyncio.run_coroutine_threadsafe(self.pause(made, **question), run.loop)
         return waiting.result()

@@ -102,8 +102,8 @@ class Calls:
             return _ended(run.execution_id, run.status, run.result)
         except _errors.RunEnded as end:
             return _stopped(end, run)
-        except asyncio.CancelledError:
-            return _stopped(_errors.HandedBack(), run)
+        except asyncio.CancelledError as error:
+            return _failed(error, run) if run and run.status == "failed" else _stopped(_errors.HandedBack(), run)
         except Exception as error:  # whatever the user's code raises is the run's failure, and already reported
             return _refused(error) if run is None else _failed(error, run)
 
@@ -129,7 +129,7 @@ def _stopped(end: _errors.RunEnded, run: Run | None) -> Answered:
     return problem(409, end.code, end.message, execution_status=status, **_named(run))
 
 
-def _failed(error: Exception, run: Run) -> Answered:
+def _failed(error: BaseException, run: Run) -> Answered:
     message = f"{type(error).__name__}: {error}"
     code = "execution_timeout" if run.out_of_time else "run_failed"
     return problem(500, code, message, execution_status=run.status, **_named(run))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -53,6 +54,7 @@ class Run:
         self.rounds = Rounds()
         self.session = session
         self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
         self._clock = _Clock(self.loop)
         self._notes: deque[tuple[str, Sequence[str]]] = deque()
         self._teller: asyncio.Task[None] | None = None

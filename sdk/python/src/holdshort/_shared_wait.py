@@ -83,10 +83,11 @@ class SharedWait:
             log.warning("the shared wait was refused, trying again: %s", error)
             await asyncio.sleep(_REFUSED_S)
             return
-        for approval in found.approvals:
+        final = [approval for approval in found.approvals if approval.final]
+        for approval in final:
             self.remove(approval.approval_id)
             self._settled(approval)
-        if hold and not found.approvals:
+        if hold and not final:
             # A control plane with too many waits answers at once; that must not become a busy loop.
             await asyncio.sleep(max(0.0, _PACE_S - (loop.time() - began)))
 
