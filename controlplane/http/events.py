@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Request, get
-from litestar.params import Parameter
+from litestar.params import HeaderParameter, Parameter, QueryParameter
 from litestar.response import Stream
 
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
@@ -23,8 +23,10 @@ KEEPALIVE_SECONDS = 15.0
 LOOK_SECONDS = 1.0
 
 Text = Annotated[str | None, Parameter(max_length=paging.MAX_TEXT)]
-LastEventId = Annotated[str | None, Parameter(header="Last-Event-ID", max_length=256)]
-From = Annotated[Literal["now"] | None, Parameter(query="from", description="`now`: only what happens from here on.")]
+LastEventId = Annotated[str | None, HeaderParameter(name="Last-Event-ID", max_length=256)]
+From = Annotated[
+    Literal["now"] | None, QueryParameter(name="from", description="`now`: only what happens from here on.")
+]
 
 
 @get("/events", media_type="text/event-stream")
