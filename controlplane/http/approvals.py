@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from litestar import Request, get
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, Parameter
 from msgspec import Struct
 
 from controlplane.domain.approvals import ApprovalStatus
@@ -52,12 +52,12 @@ class ApprovalsOut(Struct):
 @get("/approvals")
 async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the query
     request: Request[Any, Any, Any],
-    status: ApprovalStatus | None = None,
+    status: FromQuery[ApprovalStatus | None] = None,
     node_id: Text = None,
     execution_id: Text = None,
     approval_request_id: Text = None,
     q: Text = None,
-    order: Order = "requested",
+    order: FromQuery[Order] = "requested",
     limit: paging.Limit = paging.DEFAULT_LIMIT,
     cursor: paging.Cursor = None,
 ) -> ApprovalsOut:
@@ -79,7 +79,7 @@ async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the
 
 
 @get("/approvals/{approval_id:str}")
-async def get_approval(request: Request[Any, Any, Any], approval_id: str) -> ApprovalDetailOut:
+async def get_approval(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalDetailOut:
     """One approval, with its history."""
     async with runtime_of(request).transaction() as conn:
         shown = await service.look(conn, path_approval(approval_id))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from litestar import Request, get, post
-from litestar.params import Parameter
+from litestar.params import FromPath, Parameter
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from controlplane.domain.approvals import MAX_EXPIRY_HOURS, MIN_EXPIRY, ApprovalStatus, OnExpiry
@@ -70,13 +70,15 @@ RequestId = Annotated[str | None, Parameter(description="Which approval; absent:
 
 
 @post(_ASK_PATHS, status_code=200, opt={"takes": AskIn})
-async def request_approval(request: Request[Any, Any, Any], execution_id: str) -> AskOut:
+async def request_approval(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> AskOut:
     """Ask for an approval; the execution waits from then on. Asking again is safe."""
     return await _ask(request, execution_id, None)
 
 
 @post("/agents/{node_id:str}/executions/{execution_id:str}/request-approval", status_code=200, opt={"takes": AskIn})
-async def request_approval_of_node(request: Request[Any, Any, Any], node_id: str, execution_id: str) -> AskOut:
+async def request_approval_of_node(
+    request: Request[Any, Any, Any], node_id: FromPath[str], execution_id: FromPath[str]
+) -> AskOut:
     """Ask for an approval of an execution that must be this node's."""
     return await _ask(request, execution_id, node_id)
 
@@ -84,7 +86,7 @@ async def request_approval_of_node(request: Request[Any, Any, Any], node_id: str
 @get(_STATUS_PATHS)
 async def approval_status(
     request: Request[Any, Any, Any],
-    execution_id: str,
+    execution_id: FromPath[str],
     approval_request_id: RequestId = None,
     wait: waiting.Seconds = 0,
 ) -> StatusOut:
@@ -95,8 +97,8 @@ async def approval_status(
 @get("/agents/{node_id:str}/executions/{execution_id:str}/approval-status")
 async def approval_status_of_node(
     request: Request[Any, Any, Any],
-    node_id: str,
-    execution_id: str,
+    node_id: FromPath[str],
+    execution_id: FromPath[str],
     approval_request_id: RequestId = None,
     wait: waiting.Seconds = 0,
 ) -> StatusOut:

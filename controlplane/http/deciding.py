@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Request, post
+from litestar.params import FromPath
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from controlplane.domain.approvals import ApprovalStatus
@@ -61,14 +62,14 @@ class DecisionOut(Struct, kw_only=True, omit_defaults=True):
 
 
 @post("/approvals/{approval_id:str}/decision", status_code=200, opt={"takes": DecisionIn})
-async def decide(request: Request[Any, Any, Any], approval_id: str) -> DecisionOut:
+async def decide(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> DecisionOut:
     """Decide an approval; the same decision again is a success, another one is refused with what stands."""
     body = await bodies.take(request, DecisionIn)
     return await _decide(request, body, path_approval(approval_id))
 
 
 @post("/executions/{execution_id:str}/approval-response", status_code=200, opt={"takes": DecisionIn})
-async def decide_for_execution(request: Request[Any, Any, Any], execution_id: str) -> DecisionOut:
+async def decide_for_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> DecisionOut:
     """Decide the pending approval of an execution, or the one that is named."""
     body = await bodies.take(request, DecisionIn)
     _decision(body)
@@ -79,19 +80,19 @@ async def decide_for_execution(request: Request[Any, Any, Any], execution_id: st
 
 
 @post("/approvals/{approval_id:str}/withdraw", status_code=200)
-async def withdraw(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+async def withdraw(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalOut:
     """Take a question back; on an approval that is final this says what stands."""
     return await _end(request, approval_id, ApprovalStatus.WITHDRAWN)
 
 
 @post("/approvals/{approval_id:str}/expire", status_code=200)
-async def expire(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+async def expire(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalOut:
     """Let a question's time be up now: the asking program's own timeout; what stands already, stands."""
     return await _end(request, approval_id, ApprovalStatus.EXPIRED)
 
 
 @post("/approvals/{approval_id:str}/callback", status_code=200, opt={"takes": CallbackIn})
-async def set_callback(request: Request[Any, Any, Any], approval_id: str) -> ApprovalOut:
+async def set_callback(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalOut:
     """Give the callback another address and secret; an approval that is final is told again."""
     runtime = runtime_of(request)
     body = await bodies.take(request, CallbackIn)

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from litestar import Request, get, post
+from litestar.params import FromPath, FromQuery
 from msgspec import Raw, Struct
 
 from controlplane.domain.deliveries import DeliveryStatus
@@ -66,7 +67,7 @@ class EarlyListOut(Struct):
 @get("/deliveries")
 async def list_deliveries(
     request: Request[Any, Any, Any],
-    status: DeliveryStatus | None = None,
+    status: FromQuery[DeliveryStatus | None] = None,
     limit: paging.Limit = paging.DEFAULT_LIMIT,
     cursor: paging.Cursor = None,
 ) -> DeliveriesOut:
@@ -79,7 +80,7 @@ async def list_deliveries(
 
 
 @post("/deliveries/{delivery_id:str}/redrive", status_code=200)
-async def redrive_delivery(request: Request[Any, Any, Any], delivery_id: str) -> DeliveryOut:
+async def redrive_delivery(request: Request[Any, Any, Any], delivery_id: FromPath[str]) -> DeliveryOut:
     """Send a pending or dead callback now, with all its tries before it."""
     if not delivery_id.startswith(DELIVERY_PREFIX) or not delivery_id.isascii() or not delivery_id.isprintable():
         raise DeliveryNotFound

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from litestar import Request, Response, get, post
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, Parameter
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from controlplane.domain.errors import FieldFault
@@ -122,9 +122,9 @@ async def start_execution(request: Request[Any, Any, Any]) -> Response[Execution
 @get("/executions")
 async def list_executions(
     request: Request[Any, Any, Any],
-    status: ExecutionStatus | None = None,
+    status: FromQuery[ExecutionStatus | None] = None,
     node_id: NodeId = None,
-    stale: bool = False,
+    stale: FromQuery[bool] = False,
     limit: paging.Limit = paging.DEFAULT_LIMIT,
     cursor: paging.Cursor = None,
 ) -> ExecutionsOut:
@@ -138,7 +138,7 @@ async def list_executions(
 
 
 @get("/executions/{execution_id:str}")
-async def get_execution(request: Request[Any, Any, Any], execution_id: str) -> ExecutionDetailOut:
+async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionDetailOut:
     """One run, with its notes."""
     async with runtime_of(request).transaction() as conn:
         run = await service.look(conn, path_name(execution_id))
@@ -148,7 +148,7 @@ async def get_execution(request: Request[Any, Any, Any], execution_id: str) -> E
 
 
 @post("/executions/{execution_id:str}/status", status_code=200, opt={"takes": ReportIn})
-async def report_status(request: Request[Any, Any, Any], execution_id: str) -> ExecutionOut:
+async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
     """Report how a run ended; a final status stays, the result is stored."""
     runtime = runtime_of(request)
     body = await bodies.take(request, ReportIn, limit=REPORT_LIMIT)
@@ -161,7 +161,7 @@ async def report_status(request: Request[Any, Any, Any], execution_id: str) -> E
 
 
 @post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn})
-async def cancel_execution(request: Request[Any, Any, Any], execution_id: str) -> ExecutionOut:
+async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
     """Cancel a run: what it asked is withdrawn, and it is told so."""
     runtime = runtime_of(request)
     body = await bodies.take(request, CancelIn)
@@ -173,7 +173,7 @@ async def cancel_execution(request: Request[Any, Any, Any], execution_id: str) -
 
 
 @post("/executions/{execution_id:str}/notes", status_code=201, opt={"takes": NoteIn})
-async def add_note(request: Request[Any, Any, Any], execution_id: str) -> Response[NoteOut]:
+async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> Response[NoteOut]:
     """Keep a line with a run; 200 when this note was kept before."""
     runtime = runtime_of(request)
     body = await bodies.take(request, NoteIn)
