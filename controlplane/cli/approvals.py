@@ -9,7 +9,7 @@ from controlplane.cli.api import Api, json_option, url_option
 from controlplane.cli.output import print_fields, print_json, print_table
 
 COLUMNS = ("approval_id", "approval_request_id", "round", "status", "execution_id", "expires_at", "title")
-HISTORY = ("at", "event", "actor")
+HISTORY = ("at", "type", "actor_name", "actor_via")
 STATUSES = ("pending", "approved", "rejected", "request_changes", "expired", "withdrawn")
 DECISIONS = ("approved", "rejected", "request_changes")
 

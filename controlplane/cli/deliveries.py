@@ -5,7 +5,7 @@ import click
 from controlplane.cli.api import Api, json_option, url_option
 from controlplane.cli.output import print_fields, print_json, print_table
 
-COLUMNS = ("delivery_id", "status", "attempts", "next_attempt_at", "last_error", "approval_id", "callback_url")
+COLUMNS = ("delivery_id", "status", "attempts", "due_at", "last_error", "approval_id", "url")
 STATUSES = ("pending", "delivered", "obsolete", "dead")
 
 
