@@ -29,6 +29,8 @@ async def killed(running: "asyncio.Task[Any]", agent: Agent) -> None:
     with pytest.raises(RunFailed) as stopped:
         await running
     assert stopped.value.code == "handed_back"
+    with pytest.raises(RunFailed, match="stopping"):
+        await ControlPlane().call(agent, "any")
 
 
 def restarted(plane: ControlPlane) -> Agent:

@@ -58,6 +58,8 @@ class Calls:
             raw: its input, decoded JSON.
             execution_id: continues this execution, or joins the call that runs it.
         """
+        if self._agent.registry.draining:
+            return _stopped(_errors.HandedBack("this agent is stopping; call it again when it is back"), None)
         reasoner = self._agent.reasoners.get(name)
         if reasoner is None:
             return problem(404, "reasoner_not_found", f"there is no reasoner {name!r} here")

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import os
 import random
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 DEFAULT_URL = "http://127.0.0.1:8080"
+_WARN_EVERY = 8
+log = logging.getLogger("holdshort")
 
 
 def base_url(given: str | None) -> str:
@@ -77,7 +80,11 @@ class _Attempts:
     def judge(self, outcome: Reply | Unreachable) -> Again | Reply:
         self._tries += 1
         left = None if self._until is None else self._until - time.monotonic()
-        return _core.judge(self._call, outcome, self._tries, left, jitter=random.random())  # noqa: S311  # no secret
+        verdict = _core.judge(self._call, outcome, self._tries, left, jitter=random.random())  # noqa: S311  # no secret
+        if isinstance(verdict, Again) and self._tries % _WARN_EVERY == 0:
+            said = outcome.status if isinstance(outcome, Reply) else outcome
+            log.warning("still trying %s %s after %d times: %s", self._call.method, self._call.path, self._tries, said)
+        return verdict
 
 
 class AsyncClient:

@@ -50,6 +50,12 @@ def serve(agent: "Agent", host: str, port: int, drain_seconds: int) -> None:
 def server_for(agent: "Agent", host: str, port: int, drain_seconds: int) -> uvicorn.Server:
     """The server that `serve` runs."""
     config = uvicorn.Config(
-        agent.asgi, host=host, port=port, lifespan="on", log_level="warning", timeout_graceful_shutdown=drain_seconds
+        agent.asgi,
+        host=host,
+        port=port,
+        lifespan="on",
+        log_level="info",
+        access_log=False,
+        timeout_graceful_shutdown=drain_seconds,
     )
     return _Server(config, agent)

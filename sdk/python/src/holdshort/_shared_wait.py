@@ -55,6 +55,7 @@ class SharedWait:
         while self._ids:
             if self._held:
                 await self._until_added_or_settled()
+                await self._gather_more()
             else:
                 await asyncio.sleep(_POLL_S)
                 for ids in self._chunks():
@@ -71,8 +72,11 @@ class SharedWait:
 
     async def _some_added(self) -> None:
         await self._added.wait()
-        # A thousand pauses that start together re-arm once; the more ids a call carries, the rarer it is repeated.
-        await asyncio.sleep(min(1.0, 0.02 + len(self._ids) / 20_000))
+        await self._gather_more()
+
+    async def _gather_more(self) -> None:
+        # A thousand pauses that start, or end, together re-arm once; the more a call carries, the rarer it is repeated.
+        await asyncio.sleep(min(1.0, 0.01 + len(self._ids) / 20_000))
 
     async def _look(self, ids: list[str], hold: float) -> None:
         loop = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -46,16 +47,17 @@ class AsyncDoor:
         changed = asyncio.Event()
         with self._plane.listening(waking(changed)):
             answered = self._plane.take(call)
-            if isinstance(answered, Reply):
-                return answered
-            try:
-                async with asyncio.timeout(answered.seconds):
-                    while not (reply := self._plane.done(answered)):
-                        await changed.wait()
-                        changed.clear()
-                    return reply
-            except TimeoutError:
-                return _handlers.render(answered.show())
+            return answered if isinstance(answered, Reply) else await self._held(answered, changed)
+
+    async def _held(self, hold: Hold, changed: asyncio.Event) -> Reply:
+        try:
+            async with asyncio.timeout(hold.seconds):
+                while not (reply := self._plane.done(hold)):
+                    await changed.wait()
+                    changed.clear()
+                return reply
+        except TimeoutError:
+            return _handlers.render(hold.show())
 
     @asynccontextmanager
     async def stream(self, call: Call[Any]) -> AsyncIterator[tuple[Reply, AsyncIterator[str]]]:
@@ -67,10 +69,10 @@ class AsyncDoor:
         changed = asyncio.Event()
         with self._plane.listening(waking(changed)):
             while True:
-                for event in self._plane.events_after(last):
-                    last = event.id
-                    for line in _written(call, event):
-                        yield line
+                events = self._plane.events_after(last)
+                last = events[-1].id if events else last
+                for line in chain.from_iterable(_written(call, event) for event in events):
+                    yield line
                 await changed.wait()
                 changed.clear()
 
