@@ -65,7 +65,7 @@ async def claim(conn: Connection, *, limit: int, full: list[str]) -> list[Claime
     first = sa.select(ranked.c.delivery_id).where(ranked.c.place <= IN_FLIGHT_PER_TARGET)
     locked = (
         sa.select(deliveries.c.delivery_id)
-        .where(deliveries.c.delivery_id.in_(first), _PENDING, deliveries.c.due_at <= _NOW, _FREE)
+        .where(deliveries.c.delivery_id.in_(first), _PENDING, deliveries.c.due_at <= MOMENT, _FREE)
         .with_for_update(skip_locked=True)
         .cte("locked")
         .prefix_with("MATERIALIZED")

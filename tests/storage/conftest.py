@@ -1,11 +1,29 @@
 """What storage tests share."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from controlplane.cli.postgres.binaries import Binaries
+from tests.postgres import Database
+from tests.services.store import Rows, Store
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    """The services on this test's own database."""
+    made = Store(database)
+    yield made
+    await made.engine.dispose()
+
+
+@pytest.fixture
+async def rows(database: Database) -> AsyncIterator[Rows]:
+    """A connection of the test's own."""
+    connection = await database.connect()
+    yield Rows(connection)
+    await connection.close()
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""Looking for what is due reads what is due, not everything that waits."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from controlplane.storage import cases, deliveries, parked
+from controlplane.storage.engine import Connection
+from tests.services.store import Rows, Store
+
+RUNS = """
+INSERT INTO executions (execution_id, node_id, status, pending_approvals)
+SELECT 'r' || n, 'node-1', 'waiting', 1 FROM generate_series(1, 3000) n;
+INSERT INTO approvals (approval_id, execution_id, node_id, approval_request_id, round, status, on_expiry, requested_at,
+                       expires_at)
+SELECT 'apr_' || n, 'r' || n, 'node-1', 'a', 1, 'pending', 'cancel', now(), now() + interval '1 h'
+FROM generate_series(1, 3000) n;
+INSERT INTO deliveries (delivery_id, approval_id, execution_id, node_id, status, url, target, created_at, told_at,
+                        due_at)
+SELECT 'dlv_' || n, 'apr_' || n, 'r' || n, 'node-1', 'pending', 'http://a/', 'http://a:80', now(), now(),
+       now() + interval '1 h'
+FROM generate_series(1, 3000) n;
+INSERT INTO parked (parked_id, sender, approval_request_id, decision, feedback, keys, received_at, expires_at)
+SELECT 'prk_' || n, 'desk', 'p' || n, 'approved', '', '{}', now(), now() + interval '1 h'
+FROM generate_series(1, 3000) n;
+ANALYZE;
+"""
+LOOKS: dict[str, Callable[[Connection], Awaitable[Any]]] = {
+    "approvals_due": lambda conn: cases.lock_due(conn, 100),
+    "deliveries_due": lambda conn: deliveries.claim(conn, limit=100, full=[]),
+    "parked_due": lambda conn: parked.take_expired(conn, 100),
+}
+
+
+class Explaining(Connection):
+    """Explains the first statement instead of running it."""
+
+    plan: Any = None
+
+    async def rows(self, statement: Any, values: Any = None) -> Any:
+        compiled = statement.compile(dialect=self._sql.dialect, compile_kwargs={"render_postcompile": True})
+        text, params = str(compiled), compiled.params
+        order = compiled.positiontup or []
+        result = await self._sql.exec_driver_sql("EXPLAIN (FORMAT JSON) " + text, tuple(params[name] for name in order))
+        self.plan = result.scalar_one()
+        return []
+
+
+async def test_the_index_bounds_the_look(store: Store, rows: Rows):
+    await rows.sql.execute(RUNS)
+    for index, look in LOOKS.items():
+        nodes = [node for node in walk(await plan_of(store, look)) if node.get("Index Name") == index]
+        assert nodes, index
+        assert all("<=" in node.get("Index Cond", "") for node in nodes), index
+
+
+async def plan_of(store: Store, look: Callable[[Connection], Awaitable[Any]]) -> Any:
+    async with store.engine.connect() as sql:
+        await sql.execute(sa.text("SET LOCAL enable_seqscan = off"))
+        conn = Explaining(sql)
+        await look(conn)
+    return conn.plan
+
+
+def walk(plan: Any) -> list[dict[str, Any]]:
+    """Every node of a plan."""
+    if isinstance(plan, list):
+        return [node for part in plan for node in walk(part)]
+    if isinstance(plan, dict):
+        return [plan, *(node for part in plan.values() for node in walk(part))]
+    return []
