@@ -8,7 +8,7 @@ from holdshort._core import Call, Reply, Unreachable
 from holdshort.testing import ControlPlane
 from holdshort.webhooks import sign
 
-from .conftest import callback_body, eventually
+from sdk.python.tests.support import callback_body, eventually
 
 
 class Between:

@@ -7,7 +7,7 @@ from holdshort import Agent, Approval
 from holdshort.testing import ControlPlane
 from holdshort.webhooks import sign
 
-from .conftest import Wire, callback_body, serving
+from sdk.python.tests.support import Wire, callback_body, serving
 
 
 @pytest.fixture

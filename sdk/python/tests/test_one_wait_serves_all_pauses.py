@@ -6,7 +6,7 @@ from holdshort import Agent, _shared_wait
 from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
 
-from .conftest import eventually
+from sdk.python.tests.support import eventually
 
 WAIT = "POST /api/v1/approvals/wait"
 

@@ -10,7 +10,7 @@ from holdshort.testing import ControlPlane
 from litestar import Litestar, asgi
 from litestar.types import Receive, Scope, Send
 
-from .conftest import Wire, eventually, serving
+from sdk.python.tests.support import Wire, eventually, serving
 
 
 class Clause(msgspec.Struct):

@@ -5,7 +5,7 @@ import pytest
 from holdshort import Agent, ExecutionFinished, RequestConflict, RoundNotOpen
 from holdshort.testing import ControlPlane, RunFailed
 
-from .conftest import eventually
+from sdk.python.tests.support import eventually
 
 
 def drafting(agent: Agent) -> list[str]:

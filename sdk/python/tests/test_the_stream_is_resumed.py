@@ -7,7 +7,7 @@ from holdshort._core import Reply, Unreachable
 from holdshort._stream import Subscription
 from holdshort.testing import ControlPlane
 
-from .conftest import Wire, eventually, serving
+from sdk.python.tests.support import Wire, eventually, serving
 
 
 def subscription(after: str | None = None, patience: float | None = 10.0) -> Subscription:

@@ -6,7 +6,7 @@ from holdshort import Agent, AmbiguousRequestId, ConnectionFailed, NotFound, Wai
 from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
 
-from .conftest import eventually
+from sdk.python.tests.support import eventually
 
 
 async def test_the_question_expires_on_the_server(plane: ControlPlane, agent: Agent) -> None:

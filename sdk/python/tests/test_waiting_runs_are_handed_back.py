@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from holdshort.testing import ControlPlane
 
-from .conftest import Wire, eventually, serving
+from sdk.python.tests.support import Wire, eventually, serving
 
 PROGRAM = """
 import asyncio, pathlib, sys
