@@ -12,6 +12,7 @@ from litestar.openapi import OpenAPIConfig
 from controlplane.domain.errors import HoldshortError
 from controlplane.http import errors
 from controlplane.http.openapi import document, operation_id
+from controlplane.http.request_ids import RequestIds
 from controlplane.http.routes import ROUTES
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
@@ -26,7 +27,7 @@ def create_app(settings: Settings, *, workers: bool = True) -> Litestar:
         settings: what the process was told at its start.
         workers: whether this process also expires, dispatches and listens.
     """
-    return Litestar(
+    app = Litestar(
         route_handlers=[*ROUTES, openapi_json],
         lifespan=[_lifespan(settings, workers=workers)],
         exception_handlers={
@@ -45,6 +46,9 @@ def create_app(settings: Settings, *, workers: bool = True) -> Litestar:
         request_max_body_size=None,
         logging_config=None,
     )
+    # Around everything, as the framework calls its own middleware only where a route was found.
+    app.asgi_handler = RequestIds(app.asgi_handler, lambda: app.state.runtime.new_id("req_"))
+    return app
 
 
 @get("/openapi.json", include_in_schema=False, sync_to_thread=False)

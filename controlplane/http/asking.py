@@ -13,7 +13,7 @@ from controlplane.domain.digests import payload_digest
 from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
-from controlplane.http import bodies, waiting
+from controlplane.http import bodies, fields, waiting
 from controlplane.http.deps import agent, base_of, runtime_of
 from controlplane.http.paging import clean
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
@@ -23,24 +23,24 @@ from controlplane.storage.approvals import Wording
 
 MAX_PAYLOAD = 256 * 1024
 
-Secret = Annotated[str, Meta(min_length=16, max_length=256)]
-Sender = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]{0,31}$")]
+_LEAST_HOURS = MIN_EXPIRY.total_seconds() / 3600
+Hours = Annotated[float, Meta(extra_json_schema={"minimum": _LEAST_HOURS, "maximum": MAX_EXPIRY_HOURS})]
 
 
 class AskIn(Struct, kw_only=True):
     """A question to a person. The same id and round asked again finds the approval that stands."""
 
-    approval_request_id: str
-    round: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
-    approval_request_url: str | None = None
-    callback_url: str | None = None
-    callback_secret: Secret | None = None
-    expires_in_hours: float | None = None
+    approval_request_id: fields.RequestId
+    round: fields.Round | None = None
+    approval_request_url: fields.Url | None = None
+    callback_url: fields.Url | None = None
+    callback_secret: fields.Secret | None = None
+    expires_in_hours: Hours | None = None
     title: Annotated[str, Meta(max_length=200)] | None = None
     description: Annotated[str, Meta(max_length=20_000)] | None = None
     payload: Raw | UnsetType = UNSET
     on_expiry: OnExpiry | None = None
-    decided_by: Sender | None = None
+    decided_by: fields.Sender | None = None
     form: Raw | UnsetType = UNSET
 
 
@@ -108,6 +108,7 @@ async def approval_status_of_node(
 
 async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str | None) -> AskOut:
     runtime = runtime_of(request)
+    _check_path_node(node_id)
     body = await bodies.take(request, AskIn)
     asked = _asked(body, path_name(execution_id), runtime.settings.default_expires_hours)
     async with runtime.transaction() as conn:
@@ -136,6 +137,7 @@ async def _status(
     request: Request[Any, Any, Any], execution_id: str, request_id: str | None, *, wait: float, node_id: str | None
 ) -> StatusOut:
     runtime = runtime_of(request)
+    _check_path_node(node_id)
     seconds = waiting.check(wait)
     named = clean("approval_request_id", request_id)
     async with runtime.transaction() as conn:
@@ -155,6 +157,11 @@ def path_name(execution_id: str) -> str:
         raise ExecutionNotFound from None
 
 
+def _check_path_node(node_id: str | None) -> None:
+    if node_id is not None:
+        path_name(node_id)
+
+
 def _asked(body: AskIn, execution_id: str, default_hours: float) -> Asked:
     if body.form is not UNSET and bytes(body.form) != b"null":
         raise FieldFault("form", "is reserved and not taken by this version")
@@ -165,7 +172,7 @@ def _asked(body: AskIn, execution_id: str, default_hours: float) -> Asked:
         expires_in=_expires_in(default_hours if body.expires_in_hours is None else body.expires_in_hours),
         on_expiry=body.on_expiry or OnExpiry.CANCEL,
         round=body.round,
-        approval_request_url=_url("approval_request_url", body.approval_request_url, userinfo=True),
+        approval_request_url=_url("approval_request_url", body.approval_request_url or None, userinfo=True),
         callback_url=_url("callback_url", body.callback_url, userinfo=False),
         callback_secret=body.callback_secret,
         payload_digest=None if payload is None else payload_digest(payload),
@@ -184,11 +191,10 @@ def _payload(body: AskIn) -> bytes | None:
 
 
 def _expires_in(hours: float) -> timedelta:
-    least = MIN_EXPIRY.total_seconds() / 3600
-    if not least <= hours <= MAX_EXPIRY_HOURS:
-        raise FieldFault("expires_in_hours", f"must be a number from {least:.6f} (1 s) to {MAX_EXPIRY_HOURS}")
+    if not _LEAST_HOURS <= hours <= MAX_EXPIRY_HOURS:
+        raise FieldFault("expires_in_hours", f"must be a number from {_LEAST_HOURS:.6f} (1 s) to {MAX_EXPIRY_HOURS}")
     return max(timedelta(hours=hours), MIN_EXPIRY)
 
 
 def _url(field: str, value: str | None, *, userinfo: bool) -> str | None:
-    return None if not value else check_http_url(field, value, userinfo=userinfo)
+    return None if value is None else check_http_url(field, value, userinfo=userinfo)

@@ -5,16 +5,18 @@ from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request
+from litestar.exceptions import InternalServerException
 from msgspec import Struct
 
-from controlplane.domain import json_text
-from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody, UnsupportedMediaType
+from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody, MalformedRequest, UnsupportedMediaType
+from controlplane.http import strict_json
+from controlplane.http.rules import rule_of
 
 MIB = 1024 * 1024
 BodyType = TypeVar("BodyType", bound=Struct)
 
-_PLACE = re.compile(r"^(?P<rule>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_PLACE = re.compile(r" - at `\$\.(?P<field>[A-Za-z_]+)[^`]*`$")
 
 
 async def read(request: Request[Any, Any, Any], *, limit: int) -> bytes:
@@ -22,12 +24,16 @@ async def read(request: Request[Any, Any, Any], *, limit: int) -> bytes:
 
     Raises:
         BodyTooLarge: it has more than `limit` bytes.
+        MalformedRequest: the caller went away before it had come; nobody reads this answer.
     """
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise BodyTooLarge(f"The body may have {limit} bytes; send less.", limit_bytes=limit)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise BodyTooLarge(f"The body may have {limit} bytes; send less.", limit_bytes=limit)
+    except InternalServerException:
+        raise MalformedRequest("The connection ended before the body had come.") from None
     return bytes(body)
 
 
@@ -40,19 +46,26 @@ async def take(request: Request[Any, Any, Any], kind: type[BodyType], *, limit: 
         InvalidBody: it is no JSON that every parser reads alike.
         FieldFault: a field is missing, or of another type or size than the rule says.
     """
-    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise UnsupportedMediaType
+    _check_media_type(request)
     return decode(await read(request, limit=limit), kind)
+
+
+async def take_if_sent(request: Request[Any, Any, Any], kind: type[BodyType]) -> BodyType:
+    """As `take`, but a request without a body is one with an empty object."""
+    raw = await read(request, limit=MIB)
+    if not raw:
+        return kind()
+    _check_media_type(request)
+    return decode(raw, kind)
 
 
 def decode(raw: bytes, kind: type[BodyType]) -> BodyType:
     """JSON bytes as a struct; raises as `take` does."""
-    json_text.check(raw)
+    strict_json.check(raw)
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise _fault(str(error)) from None
+        raise _fault(str(error), kind) from None
     except msgspec.DecodeError:
         raise InvalidBody from None
 
@@ -63,11 +76,15 @@ def plain(raw: bytes) -> object:
     return value
 
 
-def _fault(message: str) -> FieldFault:
-    found = _PLACE.match(message)
-    rule, path = (found["rule"], found["path"]) if found else (message, None)
-    missing = _MISSING.fullmatch(rule)
-    field = (path or "$").removeprefix("$").lstrip(".")
+def _check_media_type(request: Request[Any, Any, Any]) -> None:
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise UnsupportedMediaType
+
+
+def _fault(message: str, kind: type[Struct]) -> FieldFault:
+    missing = _MISSING.fullmatch(message)
     if missing:
-        return FieldFault(".".join(filter(None, [field, missing["field"]])), "is required")
-    return FieldFault(field or "body", rule[0].lower() + rule[1:])
+        return FieldFault(missing["field"], "is required")
+    place = _PLACE.search(message)
+    return FieldFault(*rule_of(kind, place["field"])) if place else FieldFault("body", "must be a JSON object")

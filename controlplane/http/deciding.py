@@ -1,10 +1,10 @@
 """People and operators answer here, and end approvals; replies are those of the signed webhook."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from litestar import Request, post
 from litestar.params import FromPath
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.cases import Answer
@@ -18,8 +18,8 @@ from controlplane.domain.errors import (
 from controlplane.domain.ids import names_approval
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
-from controlplane.http import bodies
-from controlplane.http.asking import Secret, path_name
+from controlplane.http import bodies, fields
+from controlplane.http.asking import path_name
 from controlplane.http.deps import agent, base_of, operator, runtime_of
 from controlplane.http.paging import clean
 from controlplane.http.shapes import ApprovalOut, approval_of
@@ -35,15 +35,15 @@ class DecisionIn(Struct, kw_only=True):
     reason: str | None = None
     response: Raw | UnsetType = UNSET
     payload_digest: str | None = None
-    round: Annotated[int, Meta(ge=1)] | None = None
-    approval_request_id: str | None = None
+    round: fields.Round | None = None
+    approval_request_id: fields.RequestId | None = None
 
 
 class CallbackIn(Struct, kw_only=True):
     """Where an approval's agent is told from now on."""
 
-    callback_url: str
-    callback_secret: Secret | None = None
+    callback_url: fields.Url
+    callback_secret: fields.Secret | None = None
 
 
 class DecisionOut(Struct, kw_only=True, omit_defaults=True):

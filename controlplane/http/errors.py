@@ -8,7 +8,9 @@ import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
 
+from controlplane import telemetry
 from controlplane.domain import errors
+from controlplane.http.rules import rule_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 1
@@ -66,13 +68,16 @@ def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
         "message": error.message,
         **error.extra,
     }
+    request_id = telemetry.request_id()
+    if request_id is not None:
+        body["request_id"] = request_id
     return int(status), headers, msgspec.json.encode(body)
 
 
-def answer(_: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[bytes]:
+def answer(request: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[bytes]:
     """The reply to one of our own errors."""
     if type(error) not in STATUS:
-        return answer_unexpected(_, error)
+        return answer_unexpected(request, error)
     status, headers, body = problem(error)
     return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 
@@ -80,12 +85,12 @@ def answer(_: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[
 def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     """The reply to what the framework refuses, in the same form as our own."""
     if isinstance(error, ValidationException):
-        return answer(request, _field_fault(error))
+        return answer(request, _field_fault(request, error))
     if isinstance(error, NotFoundException):
         return answer(request, errors.NotFound())
     if isinstance(error, MethodNotAllowedException):
         reply = answer(request, errors.MethodNotAllowed())
-        reply.headers.update({"Allow": (error.headers or {}).get("Allow", "")})
+        reply.headers["Allow"] = (error.headers or {}).get("allow", "")
         return reply
     if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return answer(request, errors.BodyTooLarge())
@@ -100,7 +105,8 @@ def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Resp
     return answer(request, errors.InternalError())
 
 
-def _field_fault(error: ValidationException) -> errors.FieldFault:
+def _field_fault(request: Request[Any, Any, Any], error: ValidationException) -> errors.FieldFault:
     extra = error.extra if isinstance(error.extra, list) else []
     first = extra[0] if extra and isinstance(extra[0], dict) else {}
-    return errors.FieldFault(str(first.get("key", "request")), str(first.get("message", error.detail)))
+    handler = request.scope["route_handler"]
+    return errors.FieldFault(*rule_of(handler.signature_model, str(first.get("key", "query"))))

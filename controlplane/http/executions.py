@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.executions import ExecutionStatus
-from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX, check_name
-from controlplane.http import bodies, paging
+from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
+from controlplane.http import bodies, fields, paging
 from controlplane.http.asking import path_name
 from controlplane.http.deps import agent, operator, runtime_of
 from controlplane.http.shapes import raw
@@ -21,18 +21,17 @@ from controlplane.storage.executions import Filter, Note, Run, Starting
 
 REPORT_LIMIT = 8 * bodies.MIB
 
-Name = Annotated[str, Meta(max_length=128)]
 NodeId = Annotated[str | None, Parameter(max_length=128)]
 
 
 class StartIn(Struct, kw_only=True):
     """A run that its own program starts; the same id again continues it."""
 
-    node_id: str
-    execution_id: str | None = None
-    reasoner: Name | None = None
+    node_id: fields.Name
+    execution_id: fields.Name | None = None
+    reasoner: fields.Label | None = None
     input: Raw | UnsetType = UNSET
-    run_id: Name | None = None
+    run_id: fields.Label | None = None
 
 
 class ReportIn(Struct, kw_only=True):
@@ -54,8 +53,8 @@ class NoteIn(Struct, kw_only=True):
     """A line kept with a run; the same note_id again is kept once."""
 
     message: Annotated[str, Meta(max_length=20_000)]
-    note_id: Name | None = None
-    tags: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=50)] = []
+    note_id: fields.Name | None = None
+    tags: Annotated[list[fields.Label], Meta(max_length=50)] = []
 
 
 class NoteOut(Struct):
@@ -104,11 +103,11 @@ async def start_execution(request: Request[Any, Any, Any]) -> Response[Execution
     """Start a run; 200 with the run that stands when this id was started before."""
     runtime = runtime_of(request)
     body = await bodies.take(request, StartIn, limit=REPORT_LIMIT)
-    node_id = check_name("node_id", body.node_id)
+    node_id = body.node_id
     if node_id == "executions":
         raise FieldFault("node_id", "must not be `executions`, which is a path of this API")
     starting = Starting(
-        execution_id=_own_id(body.execution_id) or runtime.new_id(EXECUTION_PREFIX),
+        execution_id=body.execution_id or runtime.new_id(EXECUTION_PREFIX),
         node_id=node_id,
         reasoner=body.reasoner,
         run_id=body.run_id,
@@ -164,7 +163,7 @@ async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[
 async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
     """Cancel a run: what it asked is withdrawn, and it is told so."""
     runtime = runtime_of(request)
-    body = await bodies.take(request, CancelIn)
+    body = await bodies.take_if_sent(request, CancelIn)
     async with runtime.transaction() as conn:
         run = await service.cancel(
             conn, path_name(execution_id), body.reason, actor=operator(request), new_id=runtime.new_id
@@ -177,7 +176,7 @@ async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str])
     """Keep a line with a run; 200 when this note was kept before."""
     runtime = runtime_of(request)
     body = await bodies.take(request, NoteIn)
-    note_id = check_name("note_id", body.note_id) if body.note_id else runtime.new_id(NOTE_PREFIX)
+    note_id = body.note_id or runtime.new_id(NOTE_PREFIX)
     line = Note(note_id=note_id, message=body.message, tags=tuple(body.tags))
     async with runtime.transaction() as conn:
         new = await service.note(conn, path_name(execution_id), line, agent(request, "agent"))
@@ -192,10 +191,6 @@ def execution_out(run: Run) -> ExecutionOut:
 def _fields(run: Run) -> dict[str, Any]:
     fields = {field: getattr(run, field) for field in ExecutionOut.__struct_fields__}
     return fields | {"input": raw(run.input), "result": raw(run.result)}
-
-
-def _own_id(value: str | None) -> str | None:
-    return None if value is None else check_name("execution_id", value)
 
 
 def _json(value: Raw | UnsetType) -> bytes | None:

@@ -16,6 +16,7 @@ from controlplane.domain import ids, json_text
 from controlplane.domain.decisions import Decision, DecisionReceived, canonical, known
 from controlplane.domain.errors import DecisionConflict, DecisionMissing, FieldFault, InvalidBody, RequestIdMissing
 from controlplane.domain.json_text import JSON
+from controlplane.http import strict_json
 
 MAX_ROUND = 2**31 - 1
 
@@ -54,7 +55,7 @@ def parse(raw: bytes) -> DecisionReceived | Ignored:
         InvalidDecision: an unknown one.
         DecisionConflict: two words that disagree, or one in an event that decides nothing.
     """
-    top = json_text.parse_plain(raw)
+    top = strict_json.parse(raw)
     if not isinstance(top, dict):
         raise InvalidBody("The body must be a JSON object.")
     kind, data = top.get("type"), top.get("data")

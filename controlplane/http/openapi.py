@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
+from litestar.types import Method
+from litestar.types.internal_types import PathParameterDefinition
 
 from controlplane.http.errors import STATUS
 
@@ -28,7 +30,7 @@ def document(app: Litestar) -> dict[str, Any]:
     return ordered
 
 
-def operation_id(handler: HTTPRouteHandler, _: object, path: list[object]) -> str:
+def operation_id(handler: HTTPRouteHandler, _: Method, path: list[str | PathParameterDefinition]) -> str:
     """A handler's name; the second address of a handler, which names no node, is told apart by its ending."""
     bare = "agents" in path and not handler.handler_name.endswith("_of_node")
     return f"{handler.handler_name}{_BARE if bare else ''}"
