@@ -9,7 +9,7 @@ import click
 
 from controlplane.cli.faults import fault_of
 
-COMMANDS = ("dev", "serve", "migrate", "approvals", "deliveries", "sign")
+COMMANDS = ("demo", "dev", "serve", "migrate", "approvals", "deliveries", "sign")
 
 
 class Commands(click.Group):

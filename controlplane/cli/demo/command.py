@@ -1,0 +1,57 @@
+"""The command itself: set the stage, play it, and leave nothing behind."""
+
+import signal
+from functools import partial
+
+import click
+
+from controlplane.cli.demo.by_hand import play_by_hand
+from controlplane.cli.demo.faults import DemoFault
+from controlplane.cli.demo.report import Report, Screen, say_tails
+from controlplane.cli.demo.stage import Stage, set_up
+from controlplane.cli.demo.steps import STEPS
+from controlplane.cli.environment import ended_by_signals, prepare
+from controlplane.cli.faults import WrongUsage
+
+
+@click.command()
+@click.option("--auto", is_flag=True, help="Decide by itself, and see that everything happens.")
+@click.option("--json", "as_json", is_flag=True, help="With --auto: print JSON, for programs.")
+def demo(*, auto: bool, as_json: bool) -> None:
+    """Run the whole road with real processes: PostgreSQL, control plane, agent, review service.
+
+    Without --auto it says what to open or type to decide, and shows what happens then, until Ctrl-C. With --auto it
+    decides by itself, kills and restarts what it runs, and ends with 0 only if everything was seen.
+    """
+    if as_json and not auto:
+        raise WrongUsage("--json goes with --auto")
+    settings = prepare()
+    screen = Screen(quiet=as_json)
+    report = Report(screen)
+    with ended_by_signals():
+        # A closed terminal ends the demo as SIGTERM does: what it started has sessions of its own and would stay.
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+        screen.heading("Starting PostgreSQL, the control plane, an agent and a review service.")
+        try:
+            with set_up(settings) as stage:
+                if not auto:
+                    play_by_hand(stage, screen)
+                _play(stage, screen, report)
+        except DemoFault as fault:
+            if as_json:
+                report.document(fault.message)
+            raise
+    if as_json:
+        report.document(None)
+    else:
+        report.table()
+
+
+def _play(stage: Stage, screen: Screen, report: Report) -> None:
+    for step, act in STEPS:
+        screen.heading(f"{step}: {act.__doc__}")
+        try:
+            act(stage, partial(report.add, step))
+        except DemoFault as fault:
+            say_tails(stage.programs)
+            raise DemoFault(f"{step}: {fault.message}") from fault
