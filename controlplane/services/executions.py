@@ -90,6 +90,7 @@ async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) ->
     run = await look(conn, execution_id)
     added = await executions.add_note(conn, execution_id, line)
     if added:
+        await executions.touch(conn, execution_id)
         data = {"note_id": line.note_id, "message": line.message, "tags": list(line.tags)}
         await history.record(conn, _about(run, FactType.EXECUTION_NOTE, actor, data))
     return added

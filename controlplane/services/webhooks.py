@@ -10,7 +10,6 @@ from controlplane.domain.decisions import DecisionReceived
 from controlplane.domain.errors import (
     AmbiguousRequestId,
     ApprovalNotFound,
-    BodyTooLarge,
     InvalidState,
     RoundNotOpen,
     SenderNotAllowed,
@@ -83,7 +82,7 @@ async def receive(
         RoundNotOpen: it names a round that was not asked yet.
         InvalidState: it names an execution that ended without asking.
         SenderNotAllowed: the approval takes its answer from another sender.
-        TooManyParked, BodyTooLarge: it would have to be parked, and cannot.
+        TooManyParked: it would have to be parked, and there are too many or it is too large for that.
     """
     replayed = await _replayed(conn, incoming)
     if replayed is not None:
@@ -210,7 +209,7 @@ async def _park(conn: Connection, incoming: Incoming, policy: Policy, new_id: Ne
         await _add_repeat(conn, kept, keys)
         return KeptForLater(kept, fresh=kept.decision is decision)
     if incoming.size > MAX_PARKED_BYTES:
-        raise BodyTooLarge(
+        raise TooManyParked(
             "An answer that comes before its question may have 64 KiB; send it once the agent has asked."
         )
     if await parked.count(conn, incoming.sender) >= MAX_PARKED_PER_SENDER:
