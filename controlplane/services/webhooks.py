@@ -10,6 +10,7 @@ from controlplane.domain.decisions import DecisionReceived
 from controlplane.domain.errors import (
     AmbiguousRequestId,
     ApprovalNotFound,
+    InvalidBody,
     InvalidState,
     RoundNotOpen,
     SenderNotAllowed,
@@ -78,6 +79,7 @@ async def receive(
 
     Raises:
         ApprovalNotFound: it names an approval_id that does not exist.
+        InvalidBody: its approval_id and its other ids mean different approvals.
         AmbiguousRequestId: more than one approval could be meant.
         RoundNotOpen: it names a round that was not asked yet.
         InvalidState: it names an execution that ended without asking.
@@ -153,7 +155,7 @@ async def _replayed(conn: Connection, incoming: Incoming) -> Replayed | None:
 async def _meant(conn: Connection, received: DecisionReceived, policy: Policy) -> str | None:
     """The approval that a body means, or None when nobody has asked for it yet."""
     if received.approval_id is not None:
-        return await _known(conn, received.approval_id)
+        return await _known(conn, received.approval_id, received)
     request_id = received.request_id or ""
     if received.execution_id is not None:
         return await _in_execution(conn, received.execution_id, request_id, received.round)
@@ -166,9 +168,15 @@ async def _meant(conn: Connection, received: DecisionReceived, policy: Policy) -
     return await _in_execution(conn, askers[0], request_id, received.round)
 
 
-async def _known(conn: Connection, approval_id: str) -> str:
-    if await approvals.get(conn, approval_id) is None:
+async def _known(conn: Connection, approval_id: str, received: DecisionReceived) -> str:
+    """The approval with our own id; whatever else the body names must mean the same one."""
+    found = await approvals.get(conn, approval_id)
+    if found is None:
         raise ApprovalNotFound
+    named = (received.request_id, received.execution_id, received.round)
+    stands = (found.approval_request_id, found.execution_id, found.round)
+    if any(word not in (None, own) for word, own in zip(named, stands, strict=True)):
+        raise InvalidBody("The body's approval_id and its other ids mean different approvals; name one.")
     return approval_id
 
 
