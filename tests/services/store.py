@@ -1,6 +1,7 @@
 """Each service in a transaction of its own, as the edges call it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -10,18 +11,20 @@ import asyncpg
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.asking import Asked
 from controlplane.domain.cases import Answer
+from controlplane.domain.deliveries import Attempt, Claimed, judge
 from controlplane.domain.events import Actor
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.outcomes import Outcome
-from controlplane.services import approvals, asking, executions, expiry, webhooks
+from controlplane.services import approvals, asking, deliveries, executions, expiry, webhooks
 from controlplane.services.approvals import SeenByPerson
 from controlplane.services.executions import Report
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed
+from controlplane.storage import deliveries as storage_deliveries
 from controlplane.storage.approvals import Shown, Wording
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 from controlplane.storage.executions import Run, Starting
 from tests.factories import AGENT, OPERATOR, PERSON, asked, ids
-from tests.postgres import Database
+from tests.postgres import Database, wait_until_any_blocked
 
 DEFAULT_POLICY = Policy(newest_wins=False, parked_for=timedelta(hours=1))
 NEWEST_POLICY = Policy(newest_wins=True, parked_for=timedelta(hours=1))
@@ -90,6 +93,38 @@ class Store:
         async with self.tx() as conn:
             return await expiry.expire_approvals(conn, limit=limit, new_id=self.new_id)
 
+    async def set_callback(self, approval_id: str, url: str, secret: str | None = None) -> Shown:
+        async with self.tx() as conn:
+            return await approvals.set_callback(
+                conn, approval_id, url=url, secret=secret, actor=AGENT, new_id=self.new_id
+            )
+
+    async def claim(self, limit: int = 10, full: tuple[str, ...] = ()) -> list[Claimed]:
+        async with self.tx() as conn:
+            return await storage_deliveries.claim(conn, limit=limit, full=list(full))
+
+    async def settle(self, claimed: Claimed, attempt: Attempt) -> bool:
+        async with self.tx() as conn:
+            verdict = judge(claimed, attempt, jitter=0.5)
+            return await deliveries.settle(conn, claimed, verdict, attempt.status)
+
+    async def mark_writing(self, claimed: Claimed) -> bool:
+        async with self.tx() as conn:
+            return await storage_deliveries.mark_writing(conn, claimed.delivery_id, claimed.fence)
+
+    async def deliver(self) -> list[Claimed]:
+        """Claim what is due and have each receiver answer 200."""
+        claims = await self.claim()
+        assert [await self.settle(claimed, Attempt(200)) for claimed in claims] == [True] * len(claims)
+        return claims
+
+    async def read(self, execution_id: str = "run-1", request_id: str | None = None) -> Shown:
+        """Look as the agent does: a final status counts as read."""
+        async with self.tx() as conn:
+            shown = await approvals.look_newest(conn, execution_id, request_id)
+            await approvals.note_read(conn, [shown])
+            return shown
+
     async def look(self, approval_id: str) -> Shown:
         async with self.tx() as conn:
             return await approvals.look(conn, approval_id)
@@ -122,9 +157,21 @@ class Rows:
             approval_id,
         )
 
+    async def queue(self, *work: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
+        """Start work whose locks another holds: each waits in the queue before the next one is started."""
+        tasks = []
+        for number, each in enumerate(work, 1):
+            tasks.append(asyncio.create_task(each))
+            await wait_until_any_blocked(self.sql, number)
+        return tasks
+
     @asynccontextmanager
     async def holding(self, query: str, *values: object) -> AsyncIterator[None]:
         """Run a statement in a transaction that stays open for the length of a block, and commit it at its end."""
         async with self.sql.transaction():
             await self.sql.execute(query, *values)
             yield
+
+    def holding_run(self, execution_id: str = "run-1") -> AbstractAsyncContextManager[None]:
+        """Hold an execution's lock."""
+        return self.holding("SELECT 1 FROM executions WHERE execution_id = $1 FOR NO KEY UPDATE", execution_id)
