@@ -29,8 +29,9 @@ def play_by_hand(stage: Stage, screen: Screen) -> NoReturn:
     while True:
         for event in _next(events):
             _show(stage, screen, event)
-        if call is not None and call.answered:
-            call = _say_result(stage, screen, call)
+        if call is not None and call.answered and not call.broken:
+            _say_result(stage, screen, call)
+            call = None
         call = _start_again_what_ended(stage, screen, call)
 
 
@@ -62,17 +63,14 @@ def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
     screen.say(f"  {review}/request-changes -d 'name the clause'")
 
 
-def _say_result(stage: Stage, screen: Screen, call: Call) -> Call | None:
-    """Say what a run came to; the call itself when its agent went away, to be made again."""
+def _say_result(stage: Stage, screen: Screen, call: Call) -> None:
     try:
-        result = call.result()
-    except DemoFault:
-        return call
-    screen.heading(f"The run has ended; the agent returned {json.dumps(result)}")
-    screen.say("Start another:")
+        screen.heading(f"The run has ended; the agent returned {json.dumps(call.result())}")
+    except DemoFault as fault:
+        screen.heading(f"The run has ended; {fault.message}")
     body = json.dumps({"document": "The supplier indemnifies the customer."})
+    screen.say("Start another:")
     screen.say(f"  curl {stage.urls.agent}/reasoners/review_contract -H 'content-type: application/json' -d '{body}'")
-    return None
 
 
 def _start_again_what_ended(stage: Stage, screen: Screen, call: Call | None) -> Call | None:

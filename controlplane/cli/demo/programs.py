@@ -17,6 +17,7 @@ from controlplane.cli.demo.faults import DemoFault, NotSeen
 START_SECONDS = 20.0
 SEE_SECONDS = 15.0
 STOP_SECONDS = 8.0
+READ_SECONDS = 1.0
 POLL_SECONDS = 0.02
 TAIL_LINES = 12
 
@@ -44,6 +45,7 @@ class Program:
         self._command = [sys.executable, *arguments]
         self._environ = {**_inherited(), "PYTHONUNBUFFERED": "1", **environ}
         self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
         self._lines: list[Line] = []
         self._written = threading.Condition()
 
@@ -69,7 +71,8 @@ class Program:
             errors="replace",
             start_new_session=True,
         )
-        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
 
     def wait_until_ready(self) -> None:
         """Return once it answers.
@@ -113,15 +116,18 @@ class Program:
 
     def wait_until_gone(self, seconds: float) -> None:
         """Wait for its end, and kill it when the time is up."""
-        if self._process is None:
+        if self._process is None or self._reader is None:
             return
         try:
             self._process.wait(max(seconds, 0))
         except subprocess.TimeoutExpired:
             self.kill()
+        self._reader.join(READ_SECONDS)
 
     def tail(self) -> list[str]:
-        """The last lines it wrote."""
+        """The last lines it wrote; all of them are there once it has ended."""
+        if self._reader is not None and not self.running:
+            self._reader.join(READ_SECONDS)
         with self._written:
             return [line.text for line in self._lines[-TAIL_LINES:]]
 
@@ -132,10 +138,11 @@ class Program:
             raise NotSeen(otherwise)
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
-        for text in process.stdout or ():
-            with self._written:
-                self._lines.append(Line(time.monotonic(), text.rstrip("\n")))
-                self._written.notify_all()
+        with process:
+            for text in process.stdout or ():
+                with self._written:
+                    self._lines.append(Line(time.monotonic(), text.rstrip("\n")))
+                    self._written.notify_all()
 
 
 def stop(programs: Sequence[Program]) -> None:

@@ -91,6 +91,11 @@ class Call:
         """Whether the agent has answered, or is gone."""
         return self._answer.done()
 
+    @property
+    def broken(self) -> bool:
+        """Whether the agent went away before it answered."""
+        return self.answered and self._answer.exception() is not None
+
     def result(self) -> dict[str, Any]:
         """The reasoner's result, once the run has ended.
 

@@ -1,0 +1,90 @@
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from controlplane.cli.demo.faults import DemoFault, NotSeen, check
+from controlplane.cli.demo.programs import Program, stop
+from tests.cli.processes import children_of, running, wait_until_gone
+from tests.postgres import Database
+
+STEPS = [
+    "signed webhook",
+    "tampered webhook",
+    "duplicate webhook",
+    "expiry",
+    "control plane killed",
+    "agent killed",
+]
+
+
+def test_it_decides_by_itself_and_sees_everything_on_a_postgresql_of_its_own():
+    begun = time.monotonic()
+    with running("demo", "--auto", "--json") as demo:
+        demo.wait_for(r"^\}$")
+        demo.process.wait(30)
+        document = json.loads("".join(demo.seen))
+    assert document["fault"] is None
+    assert list(dict.fromkeys(seen["step"] for seen in document["seen"])) == STEPS
+    assert demo.process.returncode == 0
+    assert time.monotonic() - begun < 90
+
+
+@pytest.mark.parametrize(("word", "status"), [("approve", "approved"), ("reject", "rejected")])
+def test_a_person_decides_by_the_commands_that_it_prints_and_sigterm_ends_it_whole(
+    database: Database, word: str, status: str
+):
+    with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
+        review = demo.wait_for(rf"curl -X POST (http://\S+/{word})\b")[1]
+        started = children_of(demo.process.pid)
+        assert httpx.post(review).json()["status"] == "processed"
+        if word == "approve":
+            assert httpx.post(demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]).json()["status"] == "processed"
+        demo.wait_for(rf'The run has ended; the agent returned {{"status": "{status}"')
+        assert len(started) == 3
+        assert demo.terminate() < 10
+    assert demo.process.returncode == 0
+    wait_until_gone(*started)
+
+
+def test_what_is_killed_by_hand_is_started_again(database: Database):
+    with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
+        review = demo.wait_for(r"curl -X POST (http://\S+/reject)\b")[1]
+        for program in children_of(demo.process.pid)[:2]:
+            os.kill(program, signal.SIGKILL)
+            demo.wait_for(r" is back ")
+        assert httpx.post(review).json()["status"] == "processed"
+        demo.wait_for(r"The run has ended")
+        assert demo.terminate() < 10
+
+
+def test_a_database_that_is_not_there_is_one_sentence():
+    with running("demo", "--auto", HOLDSHORT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none") as demo:
+        demo.wait_for(r"^Error: the database cannot be reached")
+        assert demo.process.wait(10) == 1
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    made = Program("the program", ["-c", "print('hello'); input()"], {}, health="http://127.0.0.1:1/")
+    yield made
+    stop([made])
+
+
+def test_what_is_not_seen_ends_the_demo(program: Program, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("controlplane.cli.demo.programs.SEE_SECONDS", 0.2)
+    program.start()
+    with pytest.raises(DemoFault, match=r"the program ended: .*EOFError"):
+        program.wrote("never", 0)
+    waiting = Program("the sleeper", ["-c", "import signal; signal.pause()"], {}, health="http://127.0.0.1:1/")
+    waiting.start()
+    with pytest.raises(NotSeen, match="the sleeper did not write 'never'"):
+        waiting.wrote("never", 0)
+    stop([waiting])
+    assert not waiting.running
+    with pytest.raises(NotSeen, match="expected a yes; found no"):
+        check(False, "a yes", "no")
