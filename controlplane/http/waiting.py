@@ -10,8 +10,6 @@ from controlplane.domain.errors import FieldFault
 from controlplane.http import bodies
 from controlplane.http.deps import base_of, present, runtime_of
 from controlplane.http.shapes import StatusOut, status_of
-from controlplane.services import approvals as service
-from controlplane.storage import approvals
 from controlplane.storage.approvals import Shown
 
 MAX_SECONDS = 60
@@ -47,16 +45,17 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
 
     Past the limit of waiting calls the answer is immediate; nothing queues.
     """
-    wait = runtime_of(request).waits.enter(approval_ids) if seconds else None
+    runtime = runtime_of(request)
+    wait = runtime.waits.enter(approval_ids) if seconds else None
     if wait is None:
-        return await _final(request, approval_ids)
+        return await runtime.ends.among(approval_ids)
     with wait:
-        ended = await _final(request, approval_ids)
+        ended = await runtime.ends.among(approval_ids)
         if ended:
             return ended
         async with present(request, wait):
             await wait.sleep(seconds)
-    return await _final(request, wait.settled) if wait.settled else []
+    return await runtime.ends.among(wait.settled) if wait.settled else []
 
 
 def check(seconds: float) -> float:
@@ -73,10 +72,3 @@ def check(seconds: float) -> float:
 def shape(request: Request[Any, Any, Any], shown: Shown) -> StatusOut:
     """Where an approval stands, as sent."""
     return status_of(shown, base_of(request))
-
-
-async def _final(request: Request[Any, Any, Any], approval_ids: list[str]) -> list[Shown]:
-    async with runtime_of(request).transaction() as conn:
-        ended = await approvals.many(conn, approval_ids, final=True)
-        await service.note_read(conn, ended)
-    return ended

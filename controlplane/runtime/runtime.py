@@ -8,9 +8,13 @@ from datetime import UTC, datetime
 
 from controlplane.delivery.transport import Transport
 from controlplane.domain.ids import time_ordered
+from controlplane.runtime.ends import Ends
 from controlplane.runtime.pulse import Pulse
 from controlplane.runtime.waits import WaitHub
+from controlplane.services import approvals as service
 from controlplane.settings import Settings
+from controlplane.storage import approvals
+from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 
 
@@ -33,6 +37,7 @@ class Runtime:
         self.engine = make_engine(settings.database_url, settings.pool_size)
         self.transport = Transport()
         self.waits = WaitHub(settings.max_waits)
+        self.ends = Ends(self._final)
         self.due = Pulse()
         self.news = Pulse()
         self.wrote = Pulse()
@@ -69,6 +74,12 @@ class Runtime:
         self.stop()
         await self.transport.close()
         await self.engine.dispose()
+
+    async def _final(self, approval_ids: list[str]) -> list[Shown]:
+        async with self.transaction() as conn:
+            ended = await approvals.many(conn, approval_ids, final=True)
+            await service.note_read(conn, ended)
+        return ended
 
     def _committed(self, changes: Changes) -> None:
         self.waits.settle(changes.settled)
