@@ -30,7 +30,9 @@ def configure(log_format: Literal["console", "json"], log_level: str) -> None:
     ]
     if log_format == "json":
         shared.append(structlog.processors.format_exc_info)
-    last = structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=_tty())
+    # Not rich's tracebacks, which are the default: they print local variables, bodies and secrets among them.
+    console = structlog.dev.ConsoleRenderer(colors=_tty(), exception_formatter=structlog.dev.plain_traceback)
+    last = structlog.processors.JSONRenderer() if log_format == "json" else console
     structlog.configure(
         processors=[*shared, last],
         wrapper_class=structlog.make_filtering_bound_logger(level),

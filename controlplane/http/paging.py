@@ -31,7 +31,8 @@ def after(cursor: str | None) -> Place | None:
         at, row_id = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[datetime, str])
     except (msgspec.MsgspecError, binascii.Error, ValueError):
         raise FieldFault("cursor", "must be the next_cursor of an earlier page") from None
-    if at.tzinfo is None or "\x00" in row_id:
+    # Near either end of the calendar a moment has no place in UTC.
+    if at.tzinfo is None or not 1 < at.year < 9999 or "\x00" in row_id:
         raise FieldFault("cursor", "must be the next_cursor of an earlier page")
     return Place(at, row_id)
 

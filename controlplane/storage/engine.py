@@ -78,6 +78,8 @@ def make_engine(url: str, pool_size: int) -> AsyncEngine:
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
+        # A statement's values are callers' bodies and secrets; an error that is logged must not carry them.
+        hide_parameters=True,
         connect_args={"timeout": 5, "command_timeout": 10},
     )
 

@@ -1,0 +1,401 @@
+"""Every field of every body and every parameter, wrong in every way: always 4xx, and never a word of the decoder's."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.app import Api, in_process, problem
+from tests.postgres import Server, clone
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NUL, HALF = "a\x00b", "a\ud800b"
+NESTED: Any = []
+for _ in range(70):
+    NESTED = [NESTED]
+DEEP = {"a": NESTED}
+
+ASK = {"approval_request_id": "q-1"}
+NOT_TEXT = [1, 1.5, True, [], ["a"], {}]
+NOT_WHOLE = ["1", 1.5, True, [], {}, 0, -1, 2**31, 2**63, 10**30]
+
+
+class Route(NamedTuple):
+    """A route with a body that it takes, which a case then spoils."""
+
+    path: str
+    good: dict[str, Any]
+    wrong: dict[str, list[Any]]
+    required: tuple[str, ...] = ()
+
+
+URLS = [
+    *NOT_TEXT,
+    "x",
+    "ftp://a/b",
+    "javascript:alert(1)",
+    "//a/b",
+    "http://",
+    "http:///p",
+    "http://a b/",
+    "http://a/\n",
+    "http://a:99999/",
+    "http://a:x/",
+    "http://a:0/",
+    "http://[::1",
+    "http://a\\@b/",
+    "http://a/" + "x" * 2048,
+]
+CALLBACK_URLS = [*URLS, "", "http://u:p@a/", "http://u@a/"]
+SECRETS = [*NOT_TEXT, "", "x" * 15, "x" * 257, "x" * 16 + "\n"]
+NAMES = [*NOT_TEXT, "", "a b", "a/b", "a\n", "é", "x" * 129]
+LABELS = [*NOT_TEXT, "a\n", "a\x7f", "x" * 129]
+REQUEST_IDS = [*NOT_TEXT, "", " ", "a\n", "a\x85", "apr_1", "x" * 257]
+REASONS = [*NOT_TEXT, "x" * 501]
+
+ROUTES = [
+    Route(
+        "/executions/run-1/request-approval",
+        ASK,
+        {
+            "approval_request_id": [*REQUEST_IDS, None],
+            "round": NOT_WHOLE,
+            "approval_request_url": URLS,
+            "callback_url": CALLBACK_URLS,
+            "callback_secret": SECRETS,
+            "expires_in_hours": [-1, 0, 0.0001, "48", True, 1e9, 8760.1, [], {}, 10**300],
+            "title": [*NOT_TEXT, "x" * 201],
+            "description": [*NOT_TEXT, "x" * 20_001],
+            "payload": ["x" * (256 * 1024)],
+            "on_expiry": [*NOT_TEXT, "", "Cancel", "stop"],
+            "decided_by": [*NOT_TEXT, "", "Desk", "desk\n", "-a", "a" * 33],
+            "form": [{"kind": "x"}, 1, "x", False],
+        },
+        ("approval_request_id",),
+    ),
+    Route(
+        "/approvals/{approval}/decision",
+        {"decision": "approved"},
+        {
+            "feedback": NOT_TEXT,
+            "reason": NOT_TEXT,
+            "payload_digest": NOT_TEXT,
+            "round": NOT_WHOLE,
+            "approval_request_id": [*NOT_TEXT, "", "x" * 257],
+        },
+    ),
+    Route(
+        "/executions/run-1/approval-response",
+        {"decision": "approved"},
+        {"feedback": NOT_TEXT, "round": NOT_WHOLE, "approval_request_id": [*NOT_TEXT, "", "x" * 257]},
+    ),
+    Route(
+        "/approvals/{approval}/callback",
+        {"callback_url": "http://127.0.0.1:9/"},
+        {"callback_url": [*CALLBACK_URLS, None], "callback_secret": SECRETS},
+        ("callback_url",),
+    ),
+    Route(
+        "/executions",
+        {"node_id": "n"},
+        {
+            "node_id": [*NAMES, None, "executions"],
+            "execution_id": NAMES,
+            "reasoner": LABELS,
+            "run_id": LABELS,
+        },
+        ("node_id",),
+    ),
+    Route(
+        "/executions/run-1/status",
+        {"status": "running"},
+        {
+            "status": [*NOT_TEXT, None, "", "done", "Running"],
+            "error": [*NOT_TEXT, "x" * (64 * 1024 + 1)],
+            "reason": REASONS,
+        },
+        ("status",),
+    ),
+    Route("/executions/run-1/cancel", {}, {"reason": REASONS}),
+    Route(
+        "/executions/run-1/notes",
+        {"message": "m"},
+        {
+            "message": [*NOT_TEXT, None, "x" * 20_001],
+            "note_id": NAMES,
+            "tags": [1, "a", {}, None, [1], [None], ["a\n"], ["x" * 129], ["a"] * 51],
+        },
+        ("message",),
+    ),
+    Route(
+        "/approvals/wait",
+        {"approval_ids": ["apr_1"]},
+        {
+            "approval_ids": [1, "a", {}, None, [], [1], [""], ["x" * 65], ["a"] * 10_001],
+            "wait": ["1", True, None, [], -1, 60.1, 1e300],
+        },
+        ("approval_ids",),
+    ),
+]
+BY_PATH = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(postgres_server: Server, template_database: str) -> AsyncIterator[Api]:
+    """One application for the whole file, as nothing here has an effect."""
+    with clone(postgres_server, template_database) as database:
+        async with in_process(database) as made:
+            yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def approval(api: Api) -> str:
+    return await api.asked()
+
+
+def faults(reply: httpx.Response) -> list[dict[str, str]]:
+    """What a problem document says of fields; it never speaks of types as the decoder does."""
+    problem(reply)
+    found: list[dict[str, str]] = reply.json().get("errors", [])
+    assert all(set(each) == {"field", "rule"} for each in found)
+    assert "`" not in "".join(each["rule"] for each in found).replace("`executions`", "")
+    return found
+
+
+async def send(api: Api, path: str, raw: bytes, **headers: str) -> httpx.Response:
+    headers = headers or {"Content-Type": "application/json"}
+    return await api.client.post(f"/api/v1{path}", content=raw, headers=headers)
+
+
+@BY_PATH
+async def test_a_wrong_value_is_422_with_its_field(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    missed = []
+    for field, values in route.wrong.items():
+        for value in values:
+            reply = await api.post(path, {**route.good, field: value})
+            if reply.status_code != 422 or [each["field"] for each in faults(reply)] != [field]:
+                missed.append((field, repr(value)[:60], reply.status_code, reply.text[:200]))
+    assert missed == []
+
+
+@BY_PATH
+async def test_a_missing_field_is_named(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    for field in route.required:
+        body = {name: value for name, value in route.good.items() if name != field}
+        reply = await api.post(path, body)
+        assert faults(reply) == [{"field": field, "rule": "is required"}]
+        assert reply.status_code == 422
+
+
+@BY_PATH
+async def test_text_that_cannot_be_kept_is_refused_with_its_field(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    fields = {*route.wrong, *route.good, "decision", "response", "payload", "input", "result"}
+    for field in fields:
+        for value in (NUL, HALF, [NUL], {"a": [HALF]}, {NUL: 1}, DEEP):
+            reply = await send(api, path, json.dumps({**route.good, field: value}).encode())
+            assert problem(reply) == (400, "invalid_body"), (field, value, reply.text)
+            assert [each["field"] for each in faults(reply)] == [field]
+
+
+@BY_PATH
+async def test_what_is_no_strict_json_object_is_refused(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    name = next(iter(route.wrong))
+    refused = [
+        b"{",
+        b"nonsense",
+        b"\xff\xfe{}",
+        b'{"a": "\xed\xa0\x80"}',
+        b"[" * 5000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 5000,
+        b'{"%s": 1, "%s": 2}' % (name.encode(), name.encode()),
+        b'{"a": {"b": 1, "b": 1}}',
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": 1e999}',
+        b'{"a": 1e-999}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"a": 01}',
+        b"{'a': 1}",
+        b'{"a": 1,}',
+    ]
+    for raw in refused:
+        reply = await send(api, path, raw)
+        assert problem(reply) == (400, "invalid_body"), raw[:40]
+        faults(reply)
+    for raw in (b"[]", b'"a"', b"1", b"null", b"true"):
+        reply = await send(api, path, raw)
+        assert reply.status_code == 422
+        assert faults(reply) == [{"field": "body", "rule": "must be a JSON object"}]
+
+
+@BY_PATH
+async def test_only_json_is_taken(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    raw = json.dumps(route.good).encode()
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/msgpack", "application/jsonx", ""):
+        reply = await send(api, path, raw or b"{}", **{"Content-Type": kind})
+        assert problem(reply) == (415, "unsupported_media_type")
+    if "cancel" not in path:
+        assert problem(await send(api, path, b"")) == (400, "invalid_body")
+
+
+@BY_PATH
+async def test_a_body_over_its_cap_is_413(api: Api, approval: str, route: Route):
+    path = route.path.replace("{approval}", approval)
+    cap = 8 if path in {"/executions", "/executions/run-1/status"} else 1
+    reply = await send(api, path, b'{"a": "' + b"x" * (cap * 1024 * 1024) + b'"}')
+    assert problem(reply) == (413, "body_too_large")
+    assert reply.json()["limit_bytes"] == cap * 1024 * 1024
+
+
+@pytest.mark.parametrize("path", ["/approvals/{approval}/decision", "/executions/run-1/approval-response"])
+async def test_a_word_that_is_no_decision_never_decides(api: Api, approval: str, path: str):
+    words = [
+        "",
+        " ",
+        "yes",
+        "not approved",
+        "\u0430pprove",
+        "approved\u00a0",
+        "approved!",
+        1,
+        True,
+        [],
+        ["approved"],
+        {},
+    ]
+    for word in words:
+        reply = await api.post(path.replace("{approval}", approval), {"decision": word})
+        assert problem(reply) == (400, "invalid_decision"), word
+    for body in ({}, {"decision": None}):
+        assert problem(await api.post(path.replace("{approval}", approval), body)) == (400, "decision_missing")
+    assert problem(await api.decide(approval, "expired")) == (400, "invalid_decision")
+    assert (await api.get(f"/approvals/{approval}")).json()["status"] == "pending"
+
+
+async def test_expires_in_hours_is_taken_as_defined(api: Api):
+    await api.start("run-3")
+    for number, hours in enumerate((0.001, 48, 48.5, 8760, 1 / 3600, None)):
+        await api.ask(f"q-{number}", "run-3", expires_in_hours=hours)
+    raw = b'{"approval_request_id": "q", "expires_in_hours": NaN}'
+    reply = await send(api, "/executions/run-1/request-approval", raw)
+    assert (reply.status_code, faults(reply)[0]["field"]) == (400, "expires_in_hours")
+
+
+QUERIES: list[tuple[str, str, list[str]]] = [
+    ("/approvals", "status", ["", "x", "Pending"]),
+    ("/approvals", "order", ["", "x"]),
+    ("/approvals", "limit", ["", "0", "-1", "201", "1.5", "x", "9" * 400]),
+    (
+        "/approvals",
+        "cursor",
+        ["", "x", "!!", "é", "a" * 1025, "WzEsMl0=", "WyIwMDAxLTAxLTAxVDAwOjAwOjAwKzE0OjAwIiwieCJd"],
+    ),
+    ("/approvals", "q", ["a\x00", "x" * 257]),
+    ("/approvals", "node_id", ["\x00", "x" * 257]),
+    ("/approvals", "execution_id", ["\x00", "x" * 257]),
+    ("/approvals", "approval_request_id", ["\x00", "x" * 257]),
+    ("/executions", "status", ["", "x"]),
+    ("/executions", "stale", ["", "x", "2"]),
+    ("/executions", "limit", ["0", "201", "x"]),
+    ("/executions", "node_id", ["\x00", "x" * 257]),
+    ("/executions", "cursor", ["", "x"]),
+    ("/deliveries", "status", ["", "x"]),
+    ("/deliveries", "limit", ["0", "201", "x"]),
+    ("/deliveries", "cursor", ["", "x"]),
+    ("/parked", "limit", ["0", "201", "x"]),
+    ("/parked", "cursor", ["", "x"]),
+    ("/events", "from", ["", "x"]),
+    ("/events", "types", ["\x00", "x" * 257]),
+    ("/events", "execution_id", ["\x00", "x" * 257]),
+    ("/executions/run-1/approval-status", "wait", ["", "abc", "nan", "inf", "-1", "61", "1e999", "-0.1"]),
+    ("/executions/run-1/approval-status", "approval_request_id", ["\x00", "x" * 257]),
+]
+
+
+async def test_a_wrong_parameter_is_422_with_its_name(api: Api, approval: str):
+    missed = []
+    for path, name, values in QUERIES:
+        for value in values:
+            reply = await api.get(path, **{name: value})
+            if reply.status_code != 422 or [each["field"] for each in faults(reply)] != [name]:
+                missed.append((path, name, value[:40], reply.status_code, reply.text[:200]))
+    assert missed == []
+
+
+async def test_a_wrong_last_event_id_is_422(api: Api):
+    for value in (
+        "x",
+        "MS4x" * 100,
+        "MQ==",
+        "LTEuMA==",
+        "?",
+        "OTk5OTk5OTk5OTk5OTk5OTk5OTk5Ljk5",
+    ):
+        reply = await api.client.get("/api/v1/events", headers={"Last-Event-ID": value})
+        assert (reply.status_code, faults(reply)[0]["field"]) == (422, "Last-Event-ID"), value
+
+
+async def test_a_path_that_can_name_nothing_is_404(api: Api, approval: str):
+    reply = None
+    for value in (
+        "%00",
+        "a%0Ab",
+        "%1B",
+        "x" * 200,
+        "%C3%A9",
+        "%ED%A0%80",
+        "%FF",
+        "a%2Fb",
+        "apr_%00",
+        "apr_" + "x" * 300,
+    ):
+        for path in (
+            f"/executions/{value}",
+            f"/executions/{value}/approval-status",
+            f"/agents/{value}/executions/run-1/approval-status",
+            f"/agents/node-1/executions/{value}/approval-status",
+            f"/approvals/{value}",
+        ):
+            reply = await api.client.get(f"/api/v1{path}")
+            assert problem(reply)[0] == 404, (path, reply.text)
+        for path, body in (
+            (f"/executions/{value}/request-approval", ASK),
+            (f"/agents/{value}/executions/run-1/request-approval", ASK),
+            (f"/executions/{value}/approval-response", {"decision": "approved"}),
+            (f"/executions/{value}/status", {"status": "failed"}),
+            (f"/executions/{value}/cancel", {}),
+            (f"/executions/{value}/notes", {"message": "m"}),
+            (f"/approvals/{value}/decision", {"decision": "approved"}),
+            (f"/approvals/{value}/withdraw", {}),
+            (f"/approvals/{value}/expire", {}),
+            (f"/approvals/{value}/callback", {"callback_url": "http://a/"}),
+            (f"/deliveries/{value}/redrive", {}),
+        ):
+            reply = await api.post(path, body)
+            assert problem(reply)[0] == 404, (path, reply.text)
+    assert (await api.get(f"/approvals/{approval}")).json()["status"] == "pending"
+
+
+async def test_nothing_of_what_was_refused_is_kept(api: Api):
+    await api.start("run-2")
+    for body in ({**ASK, "round": 0}, {**ASK, "callback_url": "x"}, {}, {**ASK, "title": "x" * 201}):
+        assert (await api.post("/executions/run-2/request-approval", body)).status_code == 422
+    assert (await api.get("/approvals", execution_id="run-2")).json()["approvals"] == []
+    assert (await api.get("/executions/run-2")).json()["status"] == "running"
+
+
+async def test_other_methods_are_405_with_allow(api: Api):
+    reply = await api.client.put("/api/v1/approvals")
+    assert problem(reply) == (405, "method_not_allowed")
+    assert "GET" in reply.headers["Allow"]
+    assert problem(await api.client.get("/nowhere")) == (404, "not_found")
