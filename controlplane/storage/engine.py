@@ -97,20 +97,31 @@ async def transaction(
         DatabaseUnavailable: the database is away, busy or out of time; nothing was committed, or its commit
             was cut off and may stand (asking again is safe everywhere).
     """
-    refusal: HoldshortError | None = None
     with unavailable():
         async with engine.connect() as sql, sql.begin():
             await sql.execute(_LIMITS)
             connection = Connection(sql)
-            try:
+            with _Refusal(connection) as refusal:
                 yield connection
-            except HoldshortError as error:
-                if not connection.kept:
-                    raise
-                refusal = error
     after_commit(connection.changes)
-    if refusal is not None:
-        raise refusal
+    if refusal.error is not None:
+        raise refusal.error
+
+
+class _Refusal:
+    """Holds back a refusal until what was kept before it is committed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.error: HoldshortError | None = None
+
+    def __enter__(self) -> "_Refusal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, HoldshortError) and self._connection.kept:
+            self.error = error
+        return self.error is not None
 
 
 class unavailable:  # noqa: N801

@@ -57,11 +57,16 @@ async def listen_for_ever(runtime: Runtime, heard: Pulse) -> None:
     url = runtime.settings.direct_database_url or runtime.database_url
     while True:
         try:
-            async with listen(url, heard.beat) as listener:
-                heard.beat()
-                while True:
-                    await asyncio.sleep(PING_SECONDS)
-                    await listener.ping()
+            await _listen(url, heard)
         except LISTENER_FAULTS as error:
             _log.warning("listener_lost", cause=str(error))
         await asyncio.sleep(1.0)
+
+
+async def _listen(url: str, heard: Pulse) -> None:
+    """Listen until the connection no longer answers."""
+    async with listen(url, heard.beat) as listener:
+        heard.beat()
+        while True:
+            await asyncio.sleep(PING_SECONDS)
+            await listener.ping()
