@@ -127,7 +127,8 @@ async def alive(app: Litestar) -> AsyncIterator[None]:
     task = asyncio.create_task(live())
     try:
         await until(lambda: begun.is_set() or task.done())
-        yield
+        if begun.is_set():
+            yield
     finally:
         ending.set()
         await task
