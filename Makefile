@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proof format clean
+.PHONY: help setup demo test check proof openapi format clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ check: setup ## lint, format, types, import contracts
 
 proof: setup ## the long forms of the heavy proofs
 	@$(BIN)/pytest tests sdk/python/tests -m proof -s $(ARGS)
+
+openapi: setup ## write sdk/openapi.json from the code
+	@$(BIN)/python -m controlplane.app > sdk/openapi.json.new && mv sdk/openapi.json.new sdk/openapi.json
 
 format: setup ## put the code into its form
 	@$(BIN)/ruff check --fix-only --quiet .

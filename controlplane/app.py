@@ -1,10 +1,12 @@
 """The application: routes, error replies, and the lifespan that holds the runtime and the workers."""
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
+import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
@@ -51,6 +53,11 @@ def create_app(settings: Settings, *, workers: bool = True) -> Litestar:
     return app
 
 
+def description() -> bytes:
+    """The API's description as it is committed in sdk/openapi.json; `python -m controlplane.app` prints it."""
+    return msgspec.json.format(msgspec.json.encode(document(create_app(Settings())), order="sorted"), indent=1) + b"\n"
+
+
 @get("/openapi.json", include_in_schema=False, sync_to_thread=False)
 def openapi_json(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
     """The API's description."""
@@ -73,3 +80,7 @@ def _lifespan(settings: Settings, *, workers: bool) -> Callable[[Litestar], Abst
             await runtime.close()
 
     return lifespan
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(description())

@@ -55,6 +55,12 @@ _RETRY = {errors.DatabaseUnavailable, errors.TooManyParked}
 _log = structlog.get_logger()
 
 
+def markdown_table() -> str:
+    """The table of docs/errors.md: a row a code, in the order of the statuses; `python -m controlplane.http.errors`."""
+    rows = [_row(error, status) for error, status in sorted(STATUS.items(), key=lambda e: (e[1], e[0].code))]
+    return "\n".join(("| code | status | when | what to do |", "|---|---|---|---|", *rows))
+
+
 def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
     """The status, headers and body of an error's reply."""
     status = STATUS[type(error)]
@@ -110,3 +116,12 @@ def _field_fault(request: Request[Any, Any, Any], error: ValidationException) ->
     first = extra[0] if extra and isinstance(extra[0], dict) else {}
     handler = request.scope["route_handler"]
     return errors.FieldFault(*rule_of(handler.signature_model, str(first.get("key", "query"))))
+
+
+def _row(error: type[errors.HoldshortError], status: HTTPStatus) -> str:
+    when, _, remedy = " ".join((error.__doc__ or "").split()).partition("; ")
+    return f"| `{error.code}` | {int(status)} | {when} | {remedy[:1].upper()}{remedy[1:]} |"
+
+
+if __name__ == "__main__":
+    print(markdown_table())  # noqa: T201 - this is how the table of docs/errors.md is made

@@ -98,7 +98,7 @@ class ExecutionsOut(Struct):
     next_cursor: str | None
 
 
-@post("/executions", status_code=201, opt={"takes": StartIn})
+@post("/executions", status_code=201, opt={"takes": StartIn, "also": [200]})
 async def start_execution(request: Request[Any, Any, Any]) -> Response[ExecutionOut]:
     """Start a run; 200 with the run that stands when this id was started before."""
     runtime = runtime_of(request)
@@ -159,7 +159,7 @@ async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[
     return execution_out(run)
 
 
-@post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn})
+@post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn, "body_optional": True})
 async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
     """Cancel a run: what it asked is withdrawn, and it is told so."""
     runtime = runtime_of(request)
@@ -171,7 +171,7 @@ async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPa
     return execution_out(run)
 
 
-@post("/executions/{execution_id:str}/notes", status_code=201, opt={"takes": NoteIn})
+@post("/executions/{execution_id:str}/notes", status_code=201, opt={"takes": NoteIn, "also": [200]})
 async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> Response[NoteOut]:
     """Keep a line with a run; 200 when this note was kept before."""
     runtime = runtime_of(request)

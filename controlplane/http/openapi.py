@@ -51,21 +51,29 @@ def _operations(described: dict[str, Any], handler: HTTPRouteHandler) -> list[di
 
 
 def _complete(operation: dict[str, Any], handler: HTTPRouteHandler) -> None:
-    kind = handler.opt.get("takes")
-    if kind is not None:
-        schema = {"$ref": _REF.format(name=kind.__name__)}
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    elif handler.opt.get("takes_any"):
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": {}}}}
+    schema = _body_of(handler)
+    if schema is not None:
+        required = not handler.opt.get("body_optional", False)
+        operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     operation["description"] = re.sub(r"\s+", " ", handler.fn.__doc__ or "").strip()
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
-    operation["responses"].pop("400", None)
-    operation["responses"]["default"] = {"description": "Refused; see `error`.", "content": problem}
+    responses = operation["responses"]
+    responses.pop("400", None)
+    for status in handler.opt.get("also", ()):
+        responses[str(status)] = responses[str(handler.status_code)]
+    responses["default"] = {"description": "Refused; see `error`.", "content": problem}
+
+
+def _body_of(handler: HTTPRouteHandler) -> dict[str, Any] | None:
+    if handler.opt.get("takes_any"):
+        return {"type": "object"}
+    kind = handler.opt.get("takes")
+    return None if kind is None else {"$ref": _REF.format(name=kind.__name__)}
 
 
 def _problem() -> dict[str, Any]:
-    codes = sorted({error.code for error in STATUS})
     text = {"type": "string"}
+    fault = {"type": "object", "required": ["field", "rule"], "properties": {"field": text, "rule": text}}
     return {
         "type": "object",
         "required": ["type", "title", "status", "detail", "error", "message"],
@@ -74,7 +82,9 @@ def _problem() -> dict[str, Any]:
             "title": text,
             "status": {"type": "integer"},
             "detail": text,
-            "error": {"type": "string", "enum": codes},
+            "error": {"type": "string", "enum": sorted({error.code for error in STATUS})},
             "message": text,
+            "request_id": text,
+            "errors": {"type": "array", "items": fault},
         },
     }

@@ -31,7 +31,7 @@ class IgnoredOut(Struct):
     type: str
 
 
-@post("/webhooks/approval-response", status_code=200, opt={"takes_any": True})
+@post("/webhooks/approval-response", status_code=200, opt={"takes_any": True, "also": [202]})
 async def approval_response(request: Request[Any, Any, Any]) -> Response[DecisionOut | ParkedOut | IgnoredOut]:
     """Decide an approval by a signed webhook, flat or in an envelope; needs no key but the signature."""
     runtime = runtime_of(request)
