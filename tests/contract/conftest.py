@@ -1,8 +1,13 @@
-"""Prints how many conformance cases a run went through."""
+"""Prints how many conformance cases a run went through, and serves one real control plane to the SDK's tests."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+from holdshort import AsyncClient
 
-from tests.contract import vectors
+from tests import postgres
+from tests.contract import planes, vectors
 
 
 @pytest.fixture
@@ -15,3 +20,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     counts = config.stash.get(vectors.LEDGER, {})
     if counts:
         terminalreporter.write_line(vectors.summary(counts))
+
+
+@pytest.fixture(scope="session")
+def plane(postgres_server: postgres.Server, template_database: str) -> Iterator[planes.Plane]:
+    """A control plane that all tests share which do not kill it; each uses ids of its own."""
+    with postgres.clone(postgres_server, template_database) as database, planes.serving(database) as made:
+        yield made
+
+
+@pytest.fixture
+def mortal_plane(database: postgres.Database) -> Iterator[planes.Plane]:
+    """A control plane of the test's own, to kill."""
+    with planes.serving(database) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(plane: planes.Plane) -> AsyncIterator[AsyncClient]:
+    """The SDK's client of the shared control plane."""
+    async with AsyncClient(plane.url) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh() -> Callable[[str], str]:
+    """Makes names that no other test uses."""
+    suffix = secrets.token_hex(4)
+    return lambda word: f"{word}-{suffix}"
