@@ -23,6 +23,7 @@ from controlplane.domain.outcomes import Outcome, outcome_of
 from controlplane.domain.parking import MAX_PARKED_BYTES, MAX_PARKED_PER_SENDER, MAX_REPEATS, Parked, rival_keys
 from controlplane.services import approvals as service
 from controlplane.storage import approvals, cases, clock, executions, history, parked
+from controlplane.storage.approvals import Candidate
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
 
@@ -96,8 +97,7 @@ async def receive(
     if approval_id is None:
         return await _park(conn, incoming, policy, new_id)
     case = await service.lock_approval(conn, approval_id, new_id)
-    # Only under the lock is it certain that an earlier copy of this webhook is not being answered meanwhile.
-    return await _replayed(conn, incoming) or await _answer(conn, case, approval_id, incoming, new_id)
+    return await _answer(conn, case, approval_id, incoming, new_id)
 
 
 async def _answer(
@@ -117,7 +117,7 @@ async def _answer(
     outcome = outcome_of(after, approval_id, applied=not case.approval(approval_id).final)
     added = await parked.remember(conn, incoming.sender, incoming.keys, outcome)
     if len(added) < len(incoming.keys):
-        # A copy was answered meanwhile for another approval, whose lock is not this one's: that answer stands.
+        # A copy was answered since we looked, for this approval or for another: that answer stands.
         await parked.forget(conn, incoming.sender, added)
         return await _repeat(conn, incoming)
     await cases.save(conn, [(case, after)], new_id)
@@ -159,13 +159,10 @@ async def _meant(conn: Connection, received: DecisionReceived, policy: Policy) -
     request_id = received.request_id or ""
     if received.execution_id is not None:
         return await _in_execution(conn, received.execution_id, request_id, received.round)
-    askers = await approvals.askers(conn, request_id)
-    if len(askers) > 1:
+    asked = await approvals.asked_under(conn, request_id)
+    if asked.several:
         return await _among_several(conn, request_id, received.round, policy)
-    if not askers:
-        _check_first_round(received.round)
-        return None
-    return await _in_execution(conn, askers[0], request_id, received.round)
+    return _among_rounds(asked.rounds, received.round)
 
 
 async def _known(conn: Connection, approval_id: str, received: DecisionReceived) -> str:
@@ -181,15 +178,9 @@ async def _known(conn: Connection, approval_id: str, received: DecisionReceived)
 
 
 async def _in_execution(conn: Connection, execution_id: str, request_id: str, round_: int | None) -> str | None:
-    rounds = await approvals.rounds(conn, execution_id, request_id)
-    if rounds and round_ is None:
-        return rounds[0].approval_id
-    for candidate in rounds:
-        if candidate.round == round_:
-            return candidate.approval_id
-    if rounds:
-        raise RoundNotOpen(newest_round=rounds[0].round)
-    _check_first_round(round_)
+    found = _among_rounds(await approvals.rounds(conn, execution_id, request_id), round_)
+    if found is not None:
+        return found
     execution = await executions.status_of(conn, execution_id)
     if execution is not None and execution[0] in FINAL_EXECUTION:
         raise InvalidState(execution_status=execution[0], status_reason=execution[1])
@@ -203,9 +194,12 @@ async def _among_several(conn: Connection, request_id: str, round_: int | None, 
     return None if newest is None else await _in_execution(conn, newest.execution_id, request_id, round_)
 
 
-def _check_first_round(round_: int | None) -> None:
-    if round_ not in (None, 1):
-        raise RoundNotOpen(newest_round=0)
+def _among_rounds(rounds: list[Candidate], round_: int | None) -> str | None:
+    """The round that is named, or the newest; None when the first was not asked yet."""
+    newest = rounds[0].round if rounds else 0
+    if round_ is not None and round_ > max(newest, 1):
+        raise RoundNotOpen(newest_round=newest)
+    return next((c.approval_id for c in rounds if round_ in (None, c.round)), None)
 
 
 async def _park(conn: Connection, incoming: Incoming, policy: Policy, new_id: NewId) -> KeptForLater:

@@ -55,6 +55,13 @@ class Candidate(Struct, frozen=True):
     round: int
 
 
+class Askers(Struct, frozen=True):
+    """Who asked under a request id: `several` executions, or one with these rounds, or none at all."""
+
+    several: bool
+    rounds: list[Candidate]
+
+
 _SHOWN = [*columns(approvals, Shown), executions.c.status.label("execution_status")]
 _WITH_EXECUTION = approvals.join(executions, approvals.c.execution_id == executions.c.execution_id)
 _NEWEST_FIRST = (approvals.c.requested_at.desc(), approvals.c.round.desc(), approvals.c.approval_id.desc())
@@ -64,7 +71,7 @@ async def insert(conn: Connection, approval: Approval, wording: Wording) -> None
     """Add an approval that was just opened."""
     values = {field: getattr(approval, field) for field in approval.__struct_fields__}
     values |= {field: getattr(wording, field) for field in wording.__struct_fields__}
-    await conn.run(sa.insert(approvals).values(values))
+    await conn.run(_INSERT, values)
 
 
 async def set_callback(conn: Connection, approval_id: str, url: str, secret: str | None) -> None:
@@ -125,28 +132,17 @@ async def pending_of(conn: Connection, execution_id: str, limit: int = 2) -> lis
     return [row.approval_id for row in await conn.rows(statement)]
 
 
-async def askers(conn: Connection, request_id: str) -> tuple[str, ...]:
-    """The executions that ever asked under a request id: none, the only one, or two that stand for several."""
-    under = approvals.c.approval_request_id == request_id
-    row = await conn.row(
-        sa.select(
-            sa.select(sa.func.min(approvals.c.execution_id)).where(under).scalar_subquery().label("first"),
-            sa.select(sa.func.max(approvals.c.execution_id)).where(under).scalar_subquery().label("last"),
-        )
-    )
-    if row is None or row.first is None:
-        return ()
-    return (row.first,) if row.first == row.last else (row.first, row.last)
+async def asked_under(conn: Connection, request_id: str) -> Askers:
+    """Whether several executions ever asked under a request id, or the rounds of the only one, newest first."""
+    rows = await conn.rows(_ASKED_UNDER, {"request_id": request_id})
+    several = rows[0].first != rows[0].last
+    return Askers(several, [to_struct(row, Candidate) for row in rows if row.approval_id is not None])
 
 
 async def rounds(conn: Connection, execution_id: str, request_id: str) -> list[Candidate]:
     """The rounds under a request id in one execution, newest first."""
-    statement = (
-        sa.select(*columns(approvals, Candidate))
-        .where(approvals.c.execution_id == execution_id, approvals.c.approval_request_id == request_id)
-        .order_by(approvals.c.round.desc())
-    )
-    return [to_struct(row, Candidate) for row in await conn.rows(statement)]
+    rows = await conn.rows(_ROUNDS, {"execution_id": execution_id, "request_id": request_id})
+    return [to_struct(row, Candidate) for row in rows]
 
 
 async def newest_anywhere(conn: Connection, request_id: str) -> Candidate | None:
@@ -213,3 +209,26 @@ async def next_deadline_in(conn: Connection) -> float | None:
     )
     row = await conn.row(sa.select(sa.func.extract("epoch", soonest - sa.func.clock_timestamp()).label("seconds")))
     return None if row is None or row.seconds is None else float(row.seconds)
+
+
+# Built once: building one of these costs more than running it.
+_INSERT = sa.insert(approvals)
+_ROUNDS = (
+    sa.select(*columns(approvals, Candidate))
+    .where(
+        approvals.c.execution_id == sa.bindparam("execution_id"),
+        approvals.c.approval_request_id == sa.bindparam("request_id"),
+    )
+    .order_by(approvals.c.round.desc())
+)
+_ASKED_UNDER = sa.text("""
+WITH asked AS (
+    SELECT min(execution_id) AS first, max(execution_id) AS last
+    FROM approvals WHERE approval_request_id = :request_id
+)
+SELECT asked.first, asked.last, a.approval_id, a.execution_id, a.round
+FROM asked
+LEFT JOIN approvals a
+    ON asked.first = asked.last AND a.execution_id = asked.first AND a.approval_request_id = :request_id
+ORDER BY a.round DESC
+""")

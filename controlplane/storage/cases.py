@@ -17,7 +17,7 @@ from controlplane.domain.executions import Execution
 from controlplane.domain.ids import DELIVERY_PREFIX
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.tables import approvals, executions
 
 NewId = Callable[[str], str]
@@ -36,33 +36,22 @@ async def lock(conn: Connection, execution_id: str, *, request_id: str | None = 
     The case's moment is the database's clock after the lock was had, so an answer that waited is judged by when
     it is applied.
     """
-    found = await conn.row(_locked(executions.c.execution_id == execution_id))
-    return (
-        await _load(conn, to_struct(found, Execution), approvals.c.approval_request_id == request_id) if found else None
-    )
+    found = await conn.row(_LOCK, {"execution_id": execution_id})
+    return await _load(conn, found, request_id=request_id) if found else None
 
 
 async def lock_by_approval(conn: Connection, approval_id: str) -> Case | None:
     """Lock the execution of an approval and read it with that approval and all pending ones."""
-    owner = sa.select(approvals.c.execution_id).where(approvals.c.approval_id == approval_id).scalar_subquery()
-    found = await conn.row(_locked(executions.c.execution_id == owner))
-    return await _load(conn, to_struct(found, Execution), approvals.c.approval_id == approval_id) if found else None
+    found = await conn.row(_LOCK_BY_APPROVAL, {"approval_id": approval_id})
+    return await _load(conn, found, approval_id=approval_id) if found else None
 
 
 async def lock_due(conn: Connection, limit: int) -> list[Case]:
     """Lock executions with an approval past its deadline, as many as `limit`, and leave out those locked by others."""
-    pending = approvals.c.status == ApprovalStatus.PENDING
-    due = (
-        sa.select(approvals.c.execution_id)
-        .where(pending, approvals.c.expires_at <= MOMENT)
-        .order_by(approvals.c.expires_at)
-        .limit(limit)
-    )
-    found = await conn.rows(
-        _locked(executions.c.execution_id.in_(due), skip_locked=True).order_by(executions.c.execution_id)
-    )
+    found = await conn.rows(_LOCK_DUE, {"limit": limit})
     locked = [to_struct(row, Execution) for row in found]
-    return await _load_many(conn, locked, pending) if locked else []
+    ids = [execution.execution_id for execution in locked]
+    return _cases(locked, await conn.rows(_PENDING_OF, {"ids": ids})) if locked else []
 
 
 async def save(conn: Connection, changes: Sequence[tuple[Case, Case]], new_id: NewId) -> None:
@@ -86,33 +75,60 @@ async def save(conn: Connection, changes: Sequence[tuple[Case, Case]], new_id: N
     conn.changes.due = conn.changes.due or bool(values.told)
 
 
-def _locked(where: sa.ColumnElement[bool], *, skip_locked: bool = False) -> sa.Select[Any]:
+async def _load(
+    conn: Connection, found: sa.Row[Any], *, request_id: str | None = None, approval_id: str | None = None
+) -> Case:
+    execution = to_struct(found, Execution)
+    binds = {"ids": [execution.execution_id], "request_id": request_id, "approval_id": approval_id}
+    return _cases([execution], await conn.rows(_MEANT_AND_PENDING_OF, binds))[0]
+
+
+def _cases(locked: list[Execution], rows: Sequence[sa.Row[Any]]) -> list[Case]:
+    found: dict[str, list[Approval]] = {execution.execution_id: [] for execution in locked}
+    for row in rows:
+        if row.approval_id is not None:
+            found[row.execution_id].append(to_struct(row, Approval))
+    return [Case(execution=e, approvals=tuple(found[e.execution_id]), at=rows[0].at) for e in locked]
+
+
+def _locking(where: sa.ColumnElement[bool], *, skip_locked: bool = False) -> sa.Select[Any]:
     return sa.select(*_EXECUTION).where(where).with_for_update(key_share=True, skip_locked=skip_locked)
 
 
-async def _load(conn: Connection, execution: Execution, meant: sa.ColumnElement[bool]) -> Case:
-    pending = approvals.c.status == ApprovalStatus.PENDING
-    return (await _load_many(conn, [execution], sa.or_(pending, meant)))[0]
+def _loading(which: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """The approvals of locked executions, and the clock read once; one row without an approval where there is none."""
+    clock = sa.select(MOMENT.label("at")).cte("clock").prefix_with("MATERIALIZED")
+    mine = approvals.c.execution_id == sa.any_(bound_texts("ids"))
+    joined = clock.outerjoin(approvals, sa.and_(mine, which))
+    return sa.select(clock.c.at, *_APPROVAL).select_from(joined).order_by(approvals.c.approval_id)
 
 
-async def _load_many(conn: Connection, locked: list[Execution], which: sa.ColumnElement[bool]) -> list[Case]:
-    ids = [execution.execution_id for execution in locked]
-    clock = sa.select(sa.func.clock_timestamp().label("at")).cte("clock").prefix_with("MATERIALIZED")
-    statement = (
-        sa.select(clock.c.at, *_APPROVAL)
-        .select_from(clock.outerjoin(approvals, sa.and_(approvals.c.execution_id.in_(ids), which)))
-        .order_by(approvals.c.approval_id)
+# Built once: building one of these costs more than running it.
+_PENDING = approvals.c.status == ApprovalStatus.PENDING
+_LOCK = _locking(executions.c.execution_id == sa.bindparam("execution_id"))
+_LOCK_BY_APPROVAL = _locking(
+    executions.c.execution_id
+    == sa.select(approvals.c.execution_id)
+    .where(approvals.c.approval_id == sa.bindparam("approval_id"))
+    .scalar_subquery()
+)
+_LOCK_DUE = _locking(
+    executions.c.execution_id.in_(
+        sa.select(approvals.c.execution_id)
+        .where(_PENDING, approvals.c.expires_at <= MOMENT)
+        .order_by(approvals.c.expires_at)
+        .limit(sa.bindparam("limit"))
+    ),
+    skip_locked=True,
+).order_by(executions.c.execution_id)
+_PENDING_OF = _loading(_PENDING)
+_MEANT_AND_PENDING_OF = _loading(
+    sa.or_(
+        _PENDING,
+        approvals.c.approval_request_id == sa.bindparam("request_id"),
+        approvals.c.approval_id == sa.bindparam("approval_id"),
     )
-    rows = await conn.rows(statement)
-    found = [to_struct(row, Approval) for row in rows if row.approval_id is not None]
-    return [
-        Case(
-            execution=execution,
-            approvals=tuple(a for a in found if a.execution_id == execution.execution_id),
-            at=rows[0].at,
-        )
-        for execution in locked
-    ]
+)
 
 
 class _Values:

@@ -2,14 +2,13 @@
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.parking import Parked
 from controlplane.storage.approvals import Place
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.tables import parked, seen_webhooks
 
 _PARKED = columns(parked, Parked)
@@ -33,12 +32,8 @@ async def lock_parking(conn: Connection, request_id: str, sender: str) -> None:
 
 async def waiting_for(conn: Connection, request_id: str, execution_id: str) -> tuple[Parked, ...]:
     """The answers parked under a request id for this execution or for any, still in their time."""
-    statement = sa.select(*_PARKED).where(
-        parked.c.approval_request_id == request_id,
-        sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == execution_id),
-        _ALIVE,
-    )
-    return tuple(to_struct(row, Parked) for row in await conn.rows(statement))
+    rows = await conn.rows(_WAITING_FOR, {"request_id": request_id, "execution_id": execution_id})
+    return tuple(to_struct(row, Parked) for row in rows)
 
 
 async def find(conn: Connection, sender: str, request_id: str, execution_id: str | None) -> Parked | None:
@@ -110,12 +105,7 @@ async def page(conn: Connection, after: Place | None, limit: int) -> list[Parked
 
 async def seen(conn: Connection, sender: str, keys: tuple[str, ...]) -> Outcome | None:
     """How this sender's webhook was answered before, recognised by its id or by its bytes."""
-    row = await conn.row(
-        sa.select(seen_webhooks.c.outcome)
-        .where(seen_webhooks.c.sender == sender, seen_webhooks.c.key.in_(keys))
-        .order_by(seen_webhooks.c.at)
-        .limit(1)
-    )
+    row = await conn.row(_SEEN, {"sender": sender, "keys": list(keys)})
     return msgspec.convert(row.outcome, Outcome) if row else None
 
 
@@ -126,12 +116,31 @@ async def remember(conn: Connection, sender: str, keys: tuple[str, ...], outcome
     """
     if not keys:
         return []
-    kept = msgspec.to_builtins(outcome)
-    rows = [{"sender": sender, "key": key, "approval_id": outcome.approval_id, "outcome": kept} for key in keys]
-    added = upsert(seen_webhooks).values(rows).on_conflict_do_nothing().returning(seen_webhooks.c.key)
-    return [row.key for row in await conn.rows(added)]
+    kept = msgspec.json.encode(outcome).decode()
+    binds = {"sender": sender, "keys": list(keys), "approval_id": outcome.approval_id, "outcome": kept}
+    return [row.key for row in await conn.rows(_REMEMBER, binds)]
 
 
 async def forget(conn: Connection, sender: str, keys: list[str]) -> None:
     """Take back what `remember` kept under these keys."""
     await conn.run(sa.delete(seen_webhooks).where(seen_webhooks.c.sender == sender, seen_webhooks.c.key.in_(keys)))
+
+
+# Built once: building one of these costs more than running it.
+_WAITING_FOR = sa.select(*_PARKED).where(
+    parked.c.approval_request_id == sa.bindparam("request_id"),
+    sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == sa.bindparam("execution_id")),
+    _ALIVE,
+)
+_SEEN = (
+    sa.select(seen_webhooks.c.outcome)
+    .where(seen_webhooks.c.sender == sa.bindparam("sender"), seen_webhooks.c.key == sa.any_(bound_texts("keys")))
+    .order_by(seen_webhooks.c.at)
+    .limit(1)
+)
+_REMEMBER = sa.text("""
+INSERT INTO seen_webhooks (sender, key, approval_id, outcome)
+SELECT :sender, key, :approval_id, CAST(:outcome AS jsonb) FROM unnest(CAST(:keys AS text[])) AS key
+ON CONFLICT DO NOTHING
+RETURNING key
+""")

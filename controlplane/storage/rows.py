@@ -24,3 +24,9 @@ def texts(values: Sequence[str]) -> sa.ColumnElement[Any]:
     """A bound `text[]`, however many values it has: one statement, one plan."""
     array: Any = sa.ARRAY(sa.Text)
     return sa.literal(list(values), array)
+
+
+def bound_texts(name: str) -> sa.ColumnElement[Any]:
+    """A `text[]` parameter of a statement that is built once."""
+    array: Any = sa.ARRAY(sa.Text)
+    return sa.bindparam(name, type_=array)
