@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from types import TracebackType
 
+WOKEN_AT_ONCE = 200
+
 
 class Wait:
     """A call that waits until one of its approvals is final. Enter it, then look, then `sleep`."""
@@ -83,11 +85,19 @@ class WaitHub:
                 self._waits.pop(approval_id, None)
 
     def settle(self, approval_ids: Iterable[str]) -> None:
-        """Wake whoever waits for one of these approvals, which are final."""
+        """Wake whoever waits for one of these approvals, which are final; many are woken a few at a time."""
         for approval_id in approval_ids:
-            for wait in self._waits.get(approval_id, ()):
+            woken = list(self._waits.get(approval_id, ()))
+            for wait in woken:
                 wait.settled.append(approval_id)
-                wait.wake()
+            self._wake(woken)
+
+    def _wake(self, waits: list[Wait]) -> None:
+        for wait in waits[:WOKEN_AT_ONCE]:
+            wait.wake()
+        if len(waits) > WOKEN_AT_ONCE:
+            # All in one turn of the loop, ten thousand would keep everyone else waiting for a second.
+            asyncio.get_running_loop().call_soon(self._wake, waits[WOKEN_AT_ONCE:])
 
     def close(self) -> None:
         """Wake everyone and let nobody wait any more: the process is about to stop."""
