@@ -60,12 +60,16 @@ async def _events(
         mark = runtime.news.mark
         try:
             async with runtime.transaction() as conn:
+                end = await history.end(conn)
                 entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
         except DatabaseUnavailable:
-            entries = []
+            end, entries = position, []
         for entry in entries:
             position = Position(entry.xid, entry.seq)
             yield _event(entry)
+        if len(entries) < BATCH:
+            # Whatever lies before `end` was looked at: what the filters leave out is not looked at again.
+            position = max(position, end, key=_order)
         if entries:
             quiet = 0.0
             continue
@@ -74,6 +78,10 @@ async def _events(
         if quiet >= KEEPALIVE_SECONDS:
             quiet = 0.0
             yield b": still here\n\n"
+
+
+def _order(position: Position) -> tuple[int, int]:
+    return int(position.xid), position.seq
 
 
 def _event(entry: Entry) -> bytes:

@@ -17,11 +17,13 @@ DRAIN_SECONDS = 6.0
 async def running(runtime: Runtime) -> AsyncIterator[None]:
     """Run every worker for the length of a block; at its end what is being sent may end, up to 6 s."""
     heard = Pulse()
-    dispatcher = Dispatcher(runtime)
+    dispatcher, tail = Dispatcher(runtime), Tail(runtime)
+    # Its first look only takes a mark: an end between a wait's own look and a later mark would be seen by neither.
+    await tail.step()
     loops = [
         repeat("dispatcher", dispatcher.step, runtime.due),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
-        repeat("tail", Tail(runtime).step, heard),
+        repeat("tail", tail.step, heard),
         repeat("notifier", Notifier(runtime).step, runtime.wrote),
     ]
     if runtime.settings.listen:
