@@ -53,9 +53,10 @@ def run_embedded(home: Path, *, entropy: Entropy) -> Iterator[Embedded]:
         EmbeddedBusy: another command uses this data now.
         ClusterFault: PostgreSQL is missing, cannot reach its files or does not start.
     """
+    programs = Binaries.locate()
     _make_directory(home)
     with _locked(home / "postgres.lock"):
-        cluster = _cluster(home)
+        cluster = _cluster(home, programs)
         password = _password(home / "postgres.password", cluster, entropy)
         try:
             yield Embedded(cluster, password, cluster.start(password, DATABASE))
@@ -83,7 +84,7 @@ def run_ephemeral(*, entropy: Entropy) -> Iterator[Embedded]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _cluster(home: Path) -> Cluster:
+def _cluster(home: Path, programs: Binaries) -> Cluster:
     area = home / "postgres"
     account = Account.of_this_process(area)
     if not account.can_enter(home):
@@ -94,7 +95,7 @@ def _cluster(home: Path) -> Cluster:
     if not area.exists():
         area.mkdir(mode=0o700)
         account.give(area)
-    return Cluster(area, _sockets(area, account), Binaries.locate().reachable(account, home), account)
+    return Cluster(area, _sockets(area, account), programs.reachable(account, home), account)
 
 
 def _sockets(area: Path, account: Account) -> Path:
@@ -160,5 +161,5 @@ def _sweep(parent: Path) -> None:
 def _remove_leftover(home: Path) -> None:
     with _locked(home / "postgres.lock"):
         if (home / "postgres").exists():
-            _cluster(home).stop()
+            _cluster(home, Binaries.locate()).stop()
         shutil.rmtree(home, ignore_errors=True)
