@@ -84,7 +84,7 @@ def template(server: Server) -> Iterator[str]:
 def clone(server: Server, source: str) -> Iterator[Database]:
     """A copy of the template, dropped at the end whoever is still connected."""
     name = f"holdshort_test_{secrets.token_hex(6)}"
-    run(_execute(server, f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY"))
+    run(_execute(server, f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY WAL_LOG"))
     try:
         yield Database(server.url_of(name), name, server)
     finally:
