@@ -1,5 +1,7 @@
 """Which approval a signed answer means: the one that is named, or the only one that could be meant, or none."""
 
+from typing import Any
+
 import pytest
 
 from controlplane.domain.approvals import ApprovalStatus
@@ -90,14 +92,14 @@ async def two_rounds(store: Store) -> None:
 
 
 @pytest.mark.parametrize("named", [{}, {"execution_id": "run-1"}])
-async def test_the_newest_round_is_meant(store: Store, named: dict[str, str]):
+async def test_the_newest_round_is_meant(store: Store, named: dict[str, Any]):
     await two_rounds(store)
     outcome = await apply(store, webhook(**named))
     assert (outcome.applied, outcome.round) == (True, 2)
 
 
 @pytest.mark.parametrize("named", [{}, {"execution_id": "run-1"}])
-async def test_a_named_round_is_the_only_one_meant(store: Store, rows: Rows, named: dict[str, str]):
+async def test_a_named_round_is_the_only_one_meant(store: Store, rows: Rows, named: dict[str, Any]):
     await two_rounds(store)
     outcome = await apply(store, webhook(round=1, **named))
     assert (outcome.applied, outcome.round, outcome.approval_status) == (False, 1, ApprovalStatus.REQUEST_CHANGES)
@@ -107,6 +109,7 @@ async def test_a_named_round_is_the_only_one_meant(store: Store, rows: Rows, nam
 
 
 async def test_a_later_round_is_never_answered_early(store: Store, rows: Rows):
+    named: dict[str, Any]
     for named in ({}, {"execution_id": "run-9"}):
         with pytest.raises(RoundNotOpen):
             await store.receive(webhook(round=2, **named))
@@ -144,10 +147,10 @@ async def test_each_decision_does_what_the_table_says(store: Store, decision: De
     await store.start()
     asked = await store.ask()
     outcome = await apply(store, webhook(decision=decision))
-    assert outcome.approval_status == decision
+    assert outcome.approval_status.value == decision.value
     ends = decision in {Decision.REJECTED, Decision.EXPIRED}
     assert outcome.new_status is (ExecutionStatus.CANCELLED if ends else ExecutionStatus.RUNNING)
-    assert (await store.look(asked.approval_id)).status == decision
+    assert (await store.look(asked.approval_id)).status is outcome.approval_status
 
 
 async def test_history_names_the_sender(store: Store, rows: Rows):

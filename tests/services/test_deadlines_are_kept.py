@@ -1,7 +1,9 @@
 """Each deadline is kept once, by whoever meets it first, and no answer slips in after it."""
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -135,9 +137,9 @@ async def test_batches_and_decisions_crosswise_never_deadlock(store: Store, rows
     ids = [await overdue(store, rows, run, callback_url=CALLBACK) for run in runs]
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     before = await rows.value(deadlocks)
-    work = [store.decide(each) for each in reversed(ids)]
-    work += [store.report(ExecutionStatus.SUCCEEDED, run) for run in runs]  # type: ignore[list-item]
-    work += [store.sweep() for _ in range(3)]  # type: ignore[list-item]
+    work: list[Coroutine[Any, Any, Any]] = [store.decide(each) for each in reversed(ids)]
+    work += [store.report(ExecutionStatus.SUCCEEDED, run) for run in runs]
+    work += [store.sweep() for _ in range(3)]
     await asyncio.gather(*work)
     assert await rows.value(deadlocks) == before
     assert await rows.column("SELECT DISTINCT status FROM approvals") == ["expired"]

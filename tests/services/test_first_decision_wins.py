@@ -1,6 +1,8 @@
 """Of rival answers exactly one takes effect, the others are told what stands, and each end is one row of history."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -149,7 +151,7 @@ async def test_many_pairs_at_once_leave_nobody_waiting(store: Store, rows: Rows)
     for run in runs:
         await store.start(run)
     asked = [await store.ask(name, run) for run in runs for name in "ab"]
-    work = [store.decide(each.approval_id) for each in asked]
+    work: list[Coroutine[Any, Any, Any]] = [store.decide(each.approval_id) for each in asked]
     work += [store.report(RUNNING, run) for run in runs]
     await asyncio.gather(*work)
     assert await rows.column("SELECT DISTINCT status FROM executions") == ["running"]

@@ -1,5 +1,7 @@
 """One delivery an approval, for ever: telling again moves it, fences off the try in flight, and is never a flood."""
 
+from typing import Any
+
 import pytest
 
 from controlplane.domain.approvals import ApprovalStatus, OnExpiry
@@ -16,7 +18,7 @@ ROW = "SELECT url, secret, status, fence, attempts, lease_until, writing_fence, 
 PAUSE = "SELECT extract(epoch FROM due_at - last_attempt_at)::float FROM deliveries"
 
 
-async def decided(store: Store, **asked: object) -> str:
+async def decided(store: Store, **asked: Any) -> str:
     await store.start()
     approval = await store.ask(**({"callback_url": CALLBACK, "callback_secret": "old"} | asked))
     await store.decide(approval.approval_id)

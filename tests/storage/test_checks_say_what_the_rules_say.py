@@ -93,7 +93,8 @@ async def refusing(rows: Rows, statement: str) -> str | None:
     """The constraint that refuses a statement."""
     with pytest.raises(asyncpg.IntegrityConstraintViolationError) as refused:
         await rows.sql.execute(statement)
-    return refused.value.constraint_name
+    constraint: str | None = refused.value.constraint_name
+    return constraint
 
 
 def only(statement: str) -> str:
