@@ -13,6 +13,8 @@ GIVE_UP_AFTER = timedelta(hours=72)
 LEASE = timedelta(seconds=15)
 TOLD_AGAIN_EVERY = timedelta(seconds=1)
 IN_FLIGHT_PER_TARGET = 4
+# One process claims for a target what is in flight and as much again, which is sent within the lease even if slow.
+CLAIMS_PER_TARGET = 2 * IN_FLIGHT_PER_TARGET
 REPLY_LIMIT_BYTES = 64 * 1024
 SEND_DEADLINE_SECONDS = 5.0
 

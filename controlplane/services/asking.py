@@ -12,7 +12,7 @@ from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
 from controlplane.services.approvals import check_owner, pass_deadlines
-from controlplane.storage import approvals, cases, deliveries, parked
+from controlplane.storage import approvals, cases, deliveries, outbox, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -54,7 +54,7 @@ async def _told(conn: Connection, case: Case, asked: Asked) -> bool:
     newest = max(rounds, key=lambda a: a.round)
     if not newest.reopens or newest.callback_url is None or newest.read_at is not None:
         return True
-    return await deliveries.told(conn, newest.approval_id)
+    return await outbox.told(conn, newest.approval_id)
 
 
 async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new_id: NewId) -> Approval:

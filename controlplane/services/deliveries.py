@@ -1,11 +1,14 @@
 """Telling agents: claim and settle around a send that happens in no transaction, and re-drive by hand."""
 
-from controlplane.domain.deliveries import Claimed, DeliveryStatus, Verdict
+from collections.abc import Sequence
+
+from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.errors import DeliveryNotFound, DeliverySettled
 from controlplane.domain.events import DISPATCHER, Actor, Fact, FactType
-from controlplane.storage import deliveries, history
-from controlplane.storage.deliveries import Listed, Settlement
+from controlplane.storage import deliveries, history, outbox
+from controlplane.storage.deliveries import Listed
 from controlplane.storage.engine import Connection
+from controlplane.storage.outbox import Tried
 
 _FACTS = {
     DeliveryStatus.DELIVERED: FactType.DELIVERY_DELIVERED,
@@ -13,21 +16,12 @@ _FACTS = {
 }
 
 
-async def settle(conn: Connection, claimed: Claimed, verdict: Verdict, last_status: int | None) -> bool:
-    """Write what a try came to; False when another has taken the delivery over, and nothing is written then."""
-    settlement = Settlement(
-        delivery_id=claimed.delivery_id,
-        fence=claimed.fence,
-        status=verdict.status,
-        retry_in=verdict.retry_in,
-        last_status=last_status,
-        last_error=verdict.error,
-    )
-    if not await deliveries.settle(conn, settlement):
-        return False
-    if verdict.status in _FACTS:
-        await history.record(conn, _fact(claimed, _FACTS[verdict.status], verdict))
-    return True
+async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
+    """Write what tries came to; return the deliveries still held, the others were taken over and are left alone."""
+    settled = await outbox.settle(conn, tried)
+    ended = [one for one in tried if one.claimed.delivery_id in settled and one.verdict.status in _FACTS]
+    await history.record(conn, *(_fact(one) for one in ended))
+    return settled
 
 
 async def redrive(conn: Connection, delivery_id: str, actor: Actor) -> Listed:
@@ -55,14 +49,18 @@ async def redrive(conn: Connection, delivery_id: str, actor: Actor) -> Listed:
     return again
 
 
-def _fact(claimed: Claimed, type_: FactType, verdict: Verdict) -> Fact:
-    approval = claimed.approval
+def _fact(one: Tried) -> Fact:
+    approval = one.claimed.approval
     return Fact(
-        type=type_,
+        type=_FACTS[one.verdict.status],
         actor=DISPATCHER,
         execution_id=approval.execution_id,
         approval_id=approval.approval_id,
         approval_request_id=approval.approval_request_id,
         node_id=approval.node_id,
-        data={"delivery_id": claimed.delivery_id, "attempts": claimed.attempts, "error": verdict.error},
+        data={
+            "delivery_id": one.claimed.delivery_id,
+            "attempts": one.claimed.attempts,
+            "error": one.verdict.error,
+        },
     )

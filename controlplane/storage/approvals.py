@@ -9,7 +9,7 @@ from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, texts, to_struct
-from controlplane.storage.tables import approvals, executions
+from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
 
 
 class Wording(Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ async def pending_of(conn: Connection, execution_id: str, limit: int = 2) -> lis
     """The ids of an execution's pending approvals."""
     statement = (
         sa.select(approvals.c.approval_id)
-        .where(approvals.c.execution_id == execution_id, approvals.c.status == ApprovalStatus.PENDING)
+        .where(approvals.c.execution_id == execution_id, APPROVAL_PENDING)
         .order_by(approvals.c.approval_id)
         .limit(limit)
     )
@@ -163,7 +163,7 @@ async def other_pending(
     statement = sa.select(sa.literal(1)).where(
         approvals.c.approval_request_id == request_id,
         approvals.c.approval_id != but,
-        approvals.c.status == ApprovalStatus.PENDING,
+        APPROVAL_PENDING,
     )
     if execution_id is not None:
         statement = statement.where(approvals.c.execution_id == execution_id)
@@ -202,7 +202,7 @@ async def next_deadline_in(conn: Connection) -> float | None:
     """Seconds until the next pending approval's deadline, below zero when one has passed; None when none is pending."""
     soonest = (
         sa.select(approvals.c.expires_at)
-        .where(approvals.c.status == ApprovalStatus.PENDING)
+        .where(APPROVAL_PENDING)
         .order_by(approvals.c.expires_at)
         .limit(1)
         .scalar_subquery()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from controlplane.domain.approvals import Approval, ApprovalStatus
+from controlplane.domain.approvals import Approval
 from controlplane.domain.cases import Case
 from controlplane.domain.deliveries import target_of
 from controlplane.domain.executions import Execution
@@ -18,7 +18,7 @@ from controlplane.domain.ids import DELIVERY_PREFIX
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
-from controlplane.storage.tables import approvals, executions
+from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
 
 NewId = Callable[[str], str]
 
@@ -104,7 +104,6 @@ def _loading(which: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 
 # Built once: building one of these costs more than running it.
-_PENDING = approvals.c.status == ApprovalStatus.PENDING
 _LOCK = _locking(executions.c.execution_id == sa.bindparam("execution_id"))
 _LOCK_BY_APPROVAL = _locking(
     executions.c.execution_id
@@ -115,16 +114,16 @@ _LOCK_BY_APPROVAL = _locking(
 _LOCK_DUE = _locking(
     executions.c.execution_id.in_(
         sa.select(approvals.c.execution_id)
-        .where(_PENDING, approvals.c.expires_at <= MOMENT)
+        .where(APPROVAL_PENDING, approvals.c.expires_at <= MOMENT)
         .order_by(approvals.c.expires_at)
         .limit(sa.bindparam("limit"))
     ),
     skip_locked=True,
 ).order_by(executions.c.execution_id)
-_PENDING_OF = _loading(_PENDING)
+_PENDING_OF = _loading(APPROVAL_PENDING)
 _MEANT_AND_PENDING_OF = _loading(
     sa.or_(
-        _PENDING,
+        APPROVAL_PENDING,
         approvals.c.approval_request_id == sa.bindparam("request_id"),
         approvals.c.approval_id == sa.bindparam("approval_id"),
     )

@@ -211,3 +211,7 @@ notes = sa.Table(
     sa.Column("tags", ARRAY(sa.Text), nullable=False),
     sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
 )
+
+# Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.
+APPROVAL_PENDING = approvals.c.status == sa.literal_column(f"'{ApprovalStatus.PENDING}'")
+DELIVERY_PENDING = deliveries.c.status == sa.literal_column(f"'{DeliveryStatus.PENDING}'")

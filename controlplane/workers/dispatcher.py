@@ -6,7 +6,6 @@ from collections import Counter
 import structlog
 
 from controlplane.domain.deliveries import (
-    CLAIMS_PER_TARGET,
     IN_FLIGHT_PER_TARGET,
     Attempt,
     Claimed,
@@ -54,7 +53,7 @@ class Dispatcher:
         self._let_go(tried, settled)
         for claimed in claims:
             self._start(claimed)
-        if due_in is None or due_in <= 0 and not claims:
+        if due_in is None or (due_in <= 0 and not claims):
             return 1.0  # nothing is due, or only what there is no room for: a try that ends wakes the next step
         return max(due_in, 0.0)
 
@@ -101,6 +100,9 @@ class Dispatcher:
         try:
             async with place:
                 attempt = await self._send(claimed)
+        except TakenOver:
+            self._release(claimed.target)
+            return
         except BaseException:
             self._release(claimed.target)
             raise

@@ -11,7 +11,7 @@ import asyncpg
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.asking import Asked
 from controlplane.domain.cases import Answer
-from controlplane.domain.deliveries import Attempt, Claimed, judge
+from controlplane.domain.deliveries import CLAIMS_PER_TARGET, Attempt, Claimed, judge
 from controlplane.domain.events import Actor
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.outcomes import Outcome
@@ -19,10 +19,11 @@ from controlplane.services import approvals, asking, deliveries, executions, exp
 from controlplane.services.approvals import SeenByPerson
 from controlplane.services.executions import Report
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed
-from controlplane.storage import deliveries as storage_deliveries
+from controlplane.storage import outbox
 from controlplane.storage.approvals import Shown, Wording
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 from controlplane.storage.executions import Run, Starting
+from controlplane.storage.outbox import Tried
 from tests.factories import AGENT, OPERATOR, PERSON, asked, ids
 from tests.postgres import Database, wait_until_any_blocked
 
@@ -101,16 +102,16 @@ class Store:
 
     async def claim(self, limit: int = 10, full: tuple[str, ...] = ()) -> list[Claimed]:
         async with self.tx() as conn:
-            return await storage_deliveries.claim(conn, limit=limit, full=list(full))
+            return await outbox.claim(conn, limit=limit, held=dict.fromkeys(full, CLAIMS_PER_TARGET))
 
     async def settle(self, claimed: Claimed, attempt: Attempt) -> bool:
         async with self.tx() as conn:
             verdict = judge(claimed, attempt, jitter=0.5)
-            return await deliveries.settle(conn, claimed, verdict, attempt.status)
+            return bool(await deliveries.settle(conn, [Tried(claimed, verdict, attempt.status)]))
 
     async def mark_writing(self, claimed: Claimed) -> bool:
         async with self.tx() as conn:
-            return await storage_deliveries.mark_writing(conn, claimed.delivery_id, claimed.fence)
+            return await outbox.mark_writing(conn, claimed.delivery_id, claimed.fence)
 
     async def deliver(self) -> list[Claimed]:
         """Claim what is due and have each receiver answer 200."""

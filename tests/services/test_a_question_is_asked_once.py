@@ -2,10 +2,11 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from controlplane.domain.approvals import ApprovalStatus, OnExpiry
+from controlplane.domain.approvals import Approval, ApprovalStatus, OnExpiry
 from controlplane.domain.deliveries import Attempt
 from controlplane.domain.errors import (
     ApprovalRequestConflict,
@@ -15,7 +16,7 @@ from controlplane.domain.errors import (
     RoundNotOpen,
 )
 from controlplane.domain.executions import ExecutionStatus
-from controlplane.storage import deliveries
+from controlplane.storage import outbox
 from controlplane.storage.approvals import Wording
 from tests.factories import CALLBACK, DIGEST, OTHER_DIGEST, asked
 from tests.services.store import Rows, Store
@@ -38,6 +39,7 @@ async def test_two_first_asks_at_the_same_instant(store: Store, rows: Rows, watc
     async with rows.holding_run():
         tasks = await watcher.queue(store.ask(payload_digest=DIGEST), store.ask(payload_digest=OTHER_DIGEST))
     first, second = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(first, Approval)
     assert first.payload_digest == DIGEST
     assert isinstance(second, ApprovalRequestConflict)
     assert (await store.run()).pending_approvals == 1
@@ -69,6 +71,7 @@ async def test_another_action_is_refused_pending_or_decided(store: Store):
     with pytest.raises(ApprovalRequestConflict):
         await store.ask(payload_digest=OTHER_DIGEST)
     await store.decide(first.approval_id)
+    changed: dict[str, Any]
     for changed in ({"payload_digest": OTHER_DIGEST}, {"payload_digest": DIGEST, "on_expiry": OnExpiry.RESUME}):
         with pytest.raises(ApprovalRequestConflict):
             await store.ask(**changed)
@@ -123,7 +126,7 @@ async def test_a_restarted_agent_picks_up_its_answer(store: Store, rows: Rows):
     assert await rows.column("SELECT url FROM deliveries WHERE status = 'pending'") == [OTHER_CALLBACK]
 
 
-async def request_changes(store: Store, **asked: object) -> str:
+async def request_changes(store: Store, **asked: Any) -> str:
     await store.start()
     first = await store.ask(**asked)
     await store.decide(first.approval_id, CHANGES, feedback="shorter")
@@ -181,7 +184,7 @@ async def test_a_try_whose_writer_died_counts_no_longer_than_its_lease(store: St
 
 async def told(store: Store, approval_id: str) -> bool:
     async with store.tx() as conn:
-        return await deliveries.told(conn, approval_id)
+        return await outbox.told(conn, approval_id)
 
 
 async def test_a_deadline_met_while_asking_is_kept_whatever_the_ask_comes_to(store: Store, rows: Rows):

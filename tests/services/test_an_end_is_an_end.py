@@ -6,7 +6,7 @@ from controlplane.domain.approvals import ApprovalStatus, OnExpiry
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.services import executions
-from controlplane.storage import deliveries
+from controlplane.storage import outbox
 from controlplane.storage.executions import Note, notes_of
 from tests.factories import AGENT, CALLBACK
 from tests.services.store import Rows, Store
@@ -101,7 +101,7 @@ async def test_an_end_reported_makes_undelivered_callbacks_obsolete(store: Store
     assert await rows.column("SELECT status FROM deliveries") == ["obsolete"]
     assert "delivery.obsolete" in await rows.history()
     async with store.tx() as conn:
-        assert not await deliveries.told(conn, first)
+        assert not await outbox.told(conn, first)
     assert claimed.fence < await rows.value("SELECT fence FROM deliveries")
 
 

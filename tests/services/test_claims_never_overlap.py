@@ -2,8 +2,8 @@
 
 import asyncio
 
-from controlplane.domain.deliveries import IN_FLIGHT_PER_TARGET, Attempt, Claimed
-from controlplane.storage import deliveries
+from controlplane.domain.deliveries import CLAIMS_PER_TARGET, Attempt, Claimed
+from controlplane.storage import outbox
 from tests.services.store import Rows, Store
 
 
@@ -27,8 +27,8 @@ def names(claims: list[Claimed]) -> set[str]:
 async def test_two_dispatchers_take_different_rows(store: Store):
     await decide_for(store, *urls(6))
     async with store.tx() as one, store.tx() as other:
-        first = await deliveries.claim(one, limit=4, full=[])
-        second = await deliveries.claim(other, limit=4, full=[])
+        first = await outbox.claim(one, limit=4, held={})
+        second = await outbox.claim(other, limit=4, held={})
     assert len(first) == 4
     assert names(first).isdisjoint(names(second))
     rest = await store.claim()
@@ -58,33 +58,33 @@ async def test_a_claimed_row_is_left_alone_until_its_lease_has_passed(store: Sto
 
 async def test_one_receiver_gets_a_few_at_a_time_and_the_others_are_not_delayed(store: Store):
     slow, quick = "http://127.0.0.1:9000/", "http://127.0.0.1:9001/"
-    await decide_for(store, *[slow] * 6, quick)
-    claims = await store.claim()
+    await decide_for(store, *[slow] * 10, quick)
+    claims = await store.claim(limit=50)
     targets = [claimed.url for claimed in claims]
-    assert (targets.count(slow), targets.count(quick)) == (IN_FLIGHT_PER_TARGET, 1)
+    assert (targets.count(slow), targets.count(quick)) == (CLAIMS_PER_TARGET, 1)
     assert await store.claim(full=("http://127.0.0.1:9000",)) == []
     assert len(await store.claim()) == 2
 
 
 async def test_a_full_receiver_hides_nothing_behind_it(store: Store):
     slow, quick = "http://127.0.0.1:9000/", "http://127.0.0.1:9001/"
-    await decide_for(store, *[slow] * 6, quick)
+    await decide_for(store, *[slow] * 10, quick)
     claims = await store.claim(limit=2, full=("http://127.0.0.1:9000",))
     assert [claimed.url for claimed in claims] == [quick]
 
 
 async def test_the_next_one_is_announced(store: Store, rows: Rows):
     async with store.tx() as conn:
-        assert await deliveries.next_due_in(conn) is None
+        assert await outbox.next_due_in(conn) is None
     await decide_for(store, *urls(2))
     async with store.tx() as conn:
-        overdue = await deliveries.next_due_in(conn)
+        overdue = await outbox.next_due_in(conn)
     assert overdue is not None
     assert overdue <= 0
     first, second = await store.claim()
     await store.settle(first, Attempt(500))
     async with store.tx() as conn:
-        pause = await deliveries.next_due_in(conn)
+        pause = await outbox.next_due_in(conn)
     assert pause is not None
     assert 0 < pause <= 1.2
     assert await rows.value("SELECT count(*) FROM deliveries WHERE lease_until IS NOT NULL") == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from controlplane.storage import cases, deliveries, parked
+from controlplane.storage import cases, outbox, parked
 from controlplane.storage.engine import Connection
 from tests.services.store import Rows, Store
 
@@ -28,7 +28,7 @@ ANALYZE;
 """
 LOOKS: dict[str, Callable[[Connection], Awaitable[Any]]] = {
     "approvals_due": lambda conn: cases.lock_due(conn, 100),
-    "deliveries_due": lambda conn: deliveries.claim(conn, limit=100, full=[]),
+    "deliveries_due": lambda conn: outbox.claim(conn, limit=100, held={}),
     "parked_due": lambda conn: parked.take_expired(conn, 100),
 }
 
