@@ -29,13 +29,15 @@ def prepare() -> settings.Settings:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that what it started is stopped; a second one is not obeyed."""
+    """End the block, and what it started, on SIGTERM, Ctrl-C or a closed terminal; only the first signal counts."""
 
     def end(number: int, _frame: object) -> None:
         ignore_signals()
         raise SystemExit(0 if number == signal.SIGTERM else 130)
 
     previous = {each: signal.signal(each, end) for each in ENDING}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup asks to outlive the terminal
+        previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         yield
     finally:

@@ -2,6 +2,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,3 +89,23 @@ def test_a_second_dev_on_the_same_home_says_what_to_do(home: Path):
         assert done.returncode == 1
         assert "--ephemeral" in done.stderr
         dev.terminate()
+
+
+def test_a_closed_terminal_ends_it_as_sigterm_does():
+    with running("dev", "--ephemeral", "--port", "0") as dev:
+        dev.wait_until_ready()
+        started = children_of(dev.process.pid)
+        dev.process.send_signal(signal.SIGHUP)
+        assert dev.process.wait(10) == 0
+        wait_until_gone(*started)
+
+
+def test_a_signal_while_it_starts_stops_what_was_started(home: Path):
+    with running("dev", "--port", "0", HOLDSHORT_HOME=str(home)) as dev:
+        deadline = time.monotonic() + 30
+        file = home / "postgres" / "data" / "postmaster.pid"
+        while not (file.exists() and file.read_text()):
+            assert time.monotonic() < deadline
+        server = int(file.read_text().split()[0])
+        dev.terminate()
+        wait_until_gone(server)

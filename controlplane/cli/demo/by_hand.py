@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import httpx
@@ -107,12 +108,10 @@ def _follow(url: str, events: "queue.Queue[Event]", connected: threading.Event) 
     last: dict[str, str] = {}
     with httpx.Client(timeout=SILENCE_SECONDS, trust_env=False) as client:
         while True:
-            try:
-                with client.stream("GET", url, headers=last) as stream:
-                    connected.set()
-                    _read(stream.iter_lines(), events, last)
-            except httpx.HTTPError:
-                time.sleep(TRY_AGAIN_SECONDS)
+            with suppress(httpx.HTTPError), client.stream("GET", url, headers=last) as stream:
+                connected.set()
+                _read(stream.iter_lines(), events, last)
+            time.sleep(TRY_AGAIN_SECONDS)
 
 
 def _read(lines: Iterator[str], events: "queue.Queue[Event]", last: dict[str, str]) -> None:

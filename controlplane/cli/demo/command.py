@@ -1,6 +1,5 @@
 """The command itself: set the stage, play it, and leave nothing behind."""
 
-import signal
 from functools import partial
 
 import click
@@ -12,6 +11,7 @@ from controlplane.cli.demo.stage import Stage, set_up
 from controlplane.cli.demo.steps import STEPS
 from controlplane.cli.environment import ended_by_signals, prepare
 from controlplane.cli.faults import WrongUsage
+from controlplane.settings import Settings
 
 
 @click.command()
@@ -29,14 +29,9 @@ def demo(*, auto: bool, as_json: bool) -> None:
     screen = Screen(quiet=as_json)
     report = Report(screen)
     with ended_by_signals():
-        # A closed terminal ends the demo as SIGTERM does: what it started has sessions of its own and would stay.
-        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
         screen.heading("Starting PostgreSQL, the control plane, an agent and a review service.")
         try:
-            with set_up(settings) as stage:
-                if not auto:
-                    play_by_hand(stage, screen)
-                _play(stage, screen, report)
+            _play_all(settings, screen, report, auto=auto)
         except DemoFault as fault:
             if as_json:
                 report.document(fault.message)
@@ -45,6 +40,13 @@ def demo(*, auto: bool, as_json: bool) -> None:
         report.document(None)
     else:
         report.table()
+
+
+def _play_all(settings: Settings, screen: Screen, report: Report, *, auto: bool) -> None:
+    with set_up(settings) as stage:
+        if not auto:
+            play_by_hand(stage, screen)
+        _play(stage, screen, report)
 
 
 def _play(stage: Stage, screen: Screen, report: Report) -> None:
