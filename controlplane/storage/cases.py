@@ -7,14 +7,15 @@ The execution's row is locked first and whole, so whatever follows is decided on
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 
 from controlplane.domain.approvals import Approval
 from controlplane.domain.cases import Case
 from controlplane.domain.deliveries import target_of
+from controlplane.domain.events import Fact
 from controlplane.domain.executions import Execution
 from controlplane.domain.ids import DELIVERY_PREFIX
+from controlplane.storage import history
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
@@ -137,7 +138,7 @@ class _Values:
         self._new_id = new_id
         self.moved: list[tuple[Execution, Execution]] = []
         self.ended: list[Approval] = []
-        self.facts: list[dict[str, Any]] = []
+        self.facts: list[Fact] = []
         self.told: list[Approval] = []
         self._at: list[Any] = []
         self._told_at: list[Any] = []
@@ -150,7 +151,7 @@ class _Values:
         pending = {a.approval_id for a in before.approvals if not a.final}
         new = {a.approval_id for a in after.approvals} - {a.approval_id for a in before.approvals}
         self.ended += [a for a in after.approvals if a.final and a.approval_id in pending | new]
-        self.facts += [_fact_values(fact) for fact in after.facts]
+        self.facts += after.facts
         told = [a for a in after.approvals if a.approval_id in after.tellings and a.callback_url]
         self.told += told
         self._told_at += [after.at] * len(told)
@@ -172,7 +173,7 @@ class _Values:
             "a_feedback": [a.feedback for a in self.ended],
             "a_response": [a.response.decode() if a.response is not None else None for a in self.ended],
             "a_new_status": [a.new_status for a in self.ended],
-            "facts": msgspec.json.encode(self.facts).decode(),
+            "facts": history.encoded(self.facts),
             "d_id": [self._new_id(DELIVERY_PREFIX) for _ in self.told],
             "d_approval": [a.approval_id for a in self.told],
             "d_execution": [a.execution_id for a in self.told],
@@ -184,13 +185,7 @@ class _Values:
         }
 
 
-def _fact_values(fact: msgspec.Struct) -> dict[str, Any]:
-    values = msgspec.structs.asdict(fact)
-    actor = values.pop("actor")
-    return values | {f"actor_{field}": getattr(actor, field) for field in ("kind", "name", "via", "address")}
-
-
-_SAVE = sa.text("""
+_CHANGES = """
 WITH moved AS (
     UPDATE executions e
     SET status = v.status, status_reason = v.reason, pending_approvals = v.pending,
@@ -220,16 +215,9 @@ WITH moved AS (
                 CAST(:d_secret AS text[]), CAST(:d_at AS timestamptz[]))
         AS v(delivery_id, approval_id, execution_id, node_id, url, target, secret, at)
 ), recorded AS (
-    INSERT INTO history (type, execution_id, approval_id, approval_request_id, node_id,
-                         actor_kind, actor_name, actor_via, actor_address, settles, data)
-    SELECT v.type, v.execution_id, v.approval_id, v.approval_request_id, v.node_id,
-           v.actor_kind, v.actor_name, v.actor_via, v.actor_address, v.settles, v.data
-    FROM ROWS FROM (
-        jsonb_to_recordset(CAST(:facts AS jsonb)) AS (
-            type text, execution_id text, approval_id text, approval_request_id text, node_id text,
-            actor_kind text, actor_name text, actor_via text, actor_address text, settles boolean, data jsonb)
-    ) WITH ORDINALITY AS v
-    ORDER BY v.ordinality
+"""
+_COUNTS = """
 )
 SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM ended) AS ended
-""")
+"""
+_SAVE = sa.text(_CHANGES + history.RECORD + _COUNTS)

@@ -66,17 +66,12 @@ _STALE_AFTER = sa.text("interval '24 hours'")
 
 async def start(conn: Connection, starting: Starting) -> bool:
     """Add a running execution; False when one with this id is there already."""
-    values = msgspec.structs.asdict(starting) | {
-        "status": ExecutionStatus.RUNNING,
-        "started_at": sa.func.clock_timestamp(),
-    }
-    added = upsert(executions).values(values).on_conflict_do_nothing(index_elements=["execution_id"])
-    return await conn.run(added) == 1
+    return await conn.run(_START, msgspec.structs.asdict(starting)) == 1
 
 
 async def get(conn: Connection, execution_id: str) -> Run | None:
     """One execution, whole."""
-    row = await conn.row(sa.select(*_RUN).where(executions.c.execution_id == execution_id))
+    row = await conn.row(_GET, {"execution_id": execution_id})
     return to_struct(row, Run) if row else None
 
 
@@ -142,3 +137,15 @@ async def notes_of(conn: Connection, execution_id: str) -> list[Note]:
         .order_by(notes.c.at, notes.c.note_id)
     )
     return [to_struct(row, Note) for row in rows]
+
+
+# Built once: building one of these costs more than running it.
+_GET = sa.select(*_RUN).where(executions.c.execution_id == sa.bindparam("execution_id"))
+_START = (
+    upsert(executions)
+    .values(
+        {field: sa.bindparam(field) for field in Starting.__struct_fields__}
+        | {"status": ExecutionStatus.RUNNING, "started_at": sa.func.clock_timestamp()}
+    )
+    .on_conflict_do_nothing(index_elements=["execution_id"])
+)

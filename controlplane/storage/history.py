@@ -1,5 +1,6 @@
 """History: one row a fact, read as a stream without gaps."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -45,25 +46,31 @@ _SHOWN = [
 _HORIZON = sa.text("xid < pg_snapshot_xmin(pg_current_snapshot())")
 
 
+# One statement's worth of facts, in their order; `:facts` is what `encoded` returns.
+RECORD = """
+    INSERT INTO history (type, execution_id, approval_id, approval_request_id, node_id,
+                         actor_kind, actor_name, actor_via, actor_address, settles, data)
+    SELECT v.type, v.execution_id, v.approval_id, v.approval_request_id, v.node_id,
+           v.actor ->> 'kind', v.actor ->> 'name', v.actor ->> 'via', v.actor ->> 'address', v.settles, v.data
+    FROM ROWS FROM (
+        jsonb_to_recordset(CAST(:facts AS jsonb)) AS (
+            type text, execution_id text, approval_id text, approval_request_id text, node_id text,
+            actor jsonb, settles boolean, data jsonb)
+    ) WITH ORDINALITY AS v
+    ORDER BY v.ordinality
+"""
+_RECORD = sa.text(RECORD)
+
+
+def encoded(facts: Sequence[Fact]) -> str:
+    """Facts as the parameter of `RECORD`."""
+    return msgspec.json.encode(facts).decode()
+
+
 async def record(conn: Connection, *facts: Fact) -> None:
     """Add facts that change neither an execution nor an approval (those go through `cases.save`)."""
-    rows = [
-        {
-            "type": fact.type,
-            "execution_id": fact.execution_id,
-            "approval_id": fact.approval_id,
-            "approval_request_id": fact.approval_request_id,
-            "node_id": fact.node_id,
-            "actor_kind": fact.actor.kind,
-            "actor_name": fact.actor.name,
-            "actor_via": fact.actor.via,
-            "actor_address": fact.actor.address,
-            "data": msgspec.to_builtins(fact.data),
-        }
-        for fact in facts
-    ]
-    if rows:
-        await conn.run(sa.insert(history).values(rows))
+    if facts:
+        await conn.run(_RECORD, {"facts": encoded(facts)})
         conn.changes.wrote = True
 
 
