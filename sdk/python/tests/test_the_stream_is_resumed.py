@@ -44,7 +44,7 @@ async def test_without_a_gap_through_a_restart(plane: ControlPlane, wire: Wire) 
 
     async def read(url: str) -> None:
         async with AsyncClient(url) as client:
-            async for event in client.events(types=["execution.running"]):
+            async for event in client.events(types=["execution.created"]):
                 seen.append(event.data["execution_id"])  # noqa: PERF401  # seen as they come
 
     async with serving(wire) as url:
@@ -66,7 +66,7 @@ def test_a_blocking_client_reads_the_same(plane: ControlPlane) -> None:
     with Client(transport=plane.blocking_transport) as client:
         client.create_execution("n", "run-1")
         stream = client.events()
-        assert next(stream).type == "execution.running"
+        assert next(stream).type == "execution.created"
         later = threading.Thread(target=client.create_execution, args=("n", "run-2"))
         later.start()
         assert next(stream).data["execution_id"] == "run-2"

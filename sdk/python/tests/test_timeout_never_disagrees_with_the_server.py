@@ -85,7 +85,7 @@ async def test_which_question_is_meant_is_never_guessed(plane: ControlPlane, age
     await eventually(lambda: len(plane.pending()) == 2)
     with pytest.raises(AmbiguousRequestId) as several:
         await agent.wait_for_resume("x")
-    assert [each["execution_id"] for each in several.value.details["approvals"]] == ["run-1", "run-2"]
+    assert [each["execution_id"] for each in several.value.details["approvals"]] == ["run-2", "run-1"]
     plane.decide(plane.approvals()[0], "approved")
     waiting = asyncio.create_task(agent.wait_for_resume("x"))
     await asyncio.gather(*tasks[:1], return_exceptions=True)

@@ -137,7 +137,7 @@ class Book:
         if there is None:
             run = Ran(execution_id=execution_id, node_id=node_id, created_at=self.now, updated_at=self.now, **known)
             self.executions[execution_id] = run
-            self._record("execution.running", run)
+            self._record("execution.created", run)
             return run, True
         if there.node_id != node_id:
             raise Refusal("execution_exists", "another node owns this execution")
@@ -204,10 +204,11 @@ class Book:
         return True
 
     def report(self, run: Ran, status: str, result: Any, error: Any) -> None:
-        """Take an agent's report; only an end changes anything, and a final status stays."""
+        """Take an agent's report; only an end changes anything, a final status stays, and so does the first result."""
         if status not in FINAL_EXECUTION:
             return
-        run.result, run.error = result, error
+        if run.result is None and run.error is None:
+            run.result, run.error = result, error
         if run.status not in FINAL_EXECUTION:
             self._end(run, status, "execution_finished")
 

@@ -1,6 +1,7 @@
 """The routes of the control plane over the book: a call in, an answer or something to wait for out."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -8,6 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from holdshort._core import Call, Reply
+from holdshort._wire import FINAL_EXECUTION
 from holdshort.testing import _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
 
@@ -79,11 +81,13 @@ def _execution(visit: _Visit) -> Any:
 def _executions(visit: _Visit) -> Any:
     wanted = {name: visit.query[name] for name in ("status", "node_id") if name in visit.query}
     found = [run for run in visit.book.executions.values() if all(getattr(run, k) == v for k, v in wanted.items())]
-    return {"executions": [_views.execution(visit.book, run) for run in found], "next_cursor": None}
+    return _page(visit, "executions", [_views.execution(visit.book, run) for run in reversed(found)])
 
 
 def _report(visit: _Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
+    if visit.required("status") not in FINAL_EXECUTION | {"queued", "running", "waiting"}:
+        raise _invalid("status", "the status of an execution")
     visit.book.report(run, visit.required("status"), visit.body.get("result"), visit.body.get("error"))
     return _views.execution(visit.book, run)
 
@@ -111,16 +115,36 @@ def _ask(visit: _Visit) -> Any:
 
 
 def _check(ask: Ask) -> None:
-    if not 1 <= len(ask.approval_request_id) <= 256 or ask.approval_request_id.startswith("apr_"):
-        raise _invalid("approval_request_id", "1-256 characters, not beginning with apr_")
-    if ask.on_expiry not in {"cancel", "resume"}:
-        raise _invalid("on_expiry", "cancel or resume")
-    if ask.round is not None and ask.round < 1:
-        raise _invalid("round", "an integer from 1 on")
-    if ask.expires_in_hours is not None and not 1 / 3600 <= ask.expires_in_hours <= 8760:
-        raise _invalid("expires_in_hours", "1 s to 8760 h")
-    if ask.callback_secret is not None and not 16 <= len(ask.callback_secret) <= 256:
-        raise _invalid("callback_secret", "16-256 characters")
+    for field, holds, rule in (*_identity(ask), *_limits(ask)):
+        if not holds:
+            raise _invalid(field, rule)
+
+
+def _identity(ask: Ask) -> list[tuple[str, bool, str]]:
+    named = ask.approval_request_id
+    printable = not any(unicodedata.category(character) == "Cc" for character in named)
+    return [
+        ("approval_request_id", 1 <= len(named) <= 256 and printable, "1-256 characters, no control characters"),
+        ("approval_request_id", not named.startswith("apr_"), "not beginning with apr_"),
+        ("round", ask.round is None or ask.round >= 1, "an integer from 1 on"),
+        ("on_expiry", ask.on_expiry in {"cancel", "resume"}, "cancel or resume"),
+    ]
+
+
+def _limits(ask: Ask) -> list[tuple[str, bool, str]]:
+    hours, secret = ask.expires_in_hours, ask.callback_secret
+    return [
+        ("expires_in_hours", hours is None or 1 / 3600 <= hours <= 8760, "1 s to 8760 h"),
+        ("callback_secret", secret is None or 16 <= len(secret) <= 256, "16-256 characters"),
+        ("callback_url", _is_url(ask.callback_url), "an http(s) URL of at most 2048 characters"),
+        ("approval_request_url", _is_url(ask.approval_request_url), "an http(s) URL of at most 2048 characters"),
+        ("title", len(ask.title or "") <= 200, "at most 200 characters"),
+        ("description", len(ask.description or "") <= 20_000, "at most 20000 characters"),
+    ]
+
+
+def _is_url(url: str | None) -> bool:
+    return not url or (url.startswith(("http://", "https://")) and len(url) <= 2048)
 
 
 def _invalid(field: str, rule: str) -> Refusal:
@@ -128,28 +152,55 @@ def _invalid(field: str, rule: str) -> Refusal:
 
 
 def _status(visit: _Visit) -> Any:
-    run = visit.book.execution(visit.names["execution"], visit.names.get("node"))
-    found = visit.book.rounds(run.execution_id, visit.query.get("approval_request_id"))
+    seconds = _seconds(visit.query.get("wait", 0))
+    found = visit.book.rounds(visit.names["execution"], visit.query.get("approval_request_id"))
     if not found:
         raise Refusal("no_approval_request", "this execution has not asked that")
+    visit.book.execution(visit.names["execution"], visit.names.get("node"))
     approval = found[-1]
-    return Hold([approval], lambda: _views.status(visit.book, approval), float(visit.query.get("wait", 0)))
+    return Hold([approval], lambda: _views.status(visit.book, approval), seconds)
 
 
 def _wait(visit: _Visit) -> Any:
-    known = [visit.book.approvals[each] for each in visit.required("approval_ids") if each in visit.book.approvals]
+    if not 1 <= len(ids := visit.required("approval_ids")) <= 10_000:
+        raise _invalid("approval_ids", "1 to 10000 of them")
+    known = [visit.book.approvals[each] for each in ids if each in visit.book.approvals]
 
     def show() -> Any:
         return {"approvals": [_views.status(visit.book, each) for each in known if each.final]}
 
-    return Hold(known, show, float(visit.required("wait")))
+    return Hold(known, show, _seconds(visit.required("wait")))
+
+
+def _seconds(wait: Any) -> float:
+    seconds = float(wait)
+    if not 0 <= seconds <= 60:
+        raise _invalid("wait", "0 to 60 s")
+    return seconds
 
 
 def _approvals(visit: _Visit) -> Any:
     wanted = {k: v for k, v in visit.query.items() if k in {"status", "node_id", "execution_id", "approval_request_id"}}
     shown = [_views.approval(visit.book, each) for each in visit.book.approvals.values()]
     found = [each for each in shown if all(each[name] == value for name, value in wanted.items())]
-    return {"approvals": found, "next_cursor": None}
+    if "q" in visit.query:
+        found = [each for each in found if _mentions(each, visit.query["q"])]
+    if visit.query.get("order") == "deadline":
+        found.sort(key=lambda each: (each["expires_at"], each["approval_id"]))
+    else:
+        found.reverse()
+    return _page(visit, "approvals", found)
+
+
+def _mentions(shown: dict[str, Any], text: str) -> bool:
+    fields = ("title", "approval_request_id", "execution_id", "approval_id")
+    return any(text.lower() in (shown[field] or "").lower() for field in fields)
+
+
+def _page(visit: _Visit, name: str, found: list[Any]) -> dict[str, Any]:
+    begin, size = int(visit.query.get("cursor", 0)), int(visit.query.get("limit", 50))
+    end = begin + size
+    return {name: found[begin:end], "next_cursor": str(end) if end < len(found) else None}
 
 
 def _approval(visit: _Visit) -> Any:
