@@ -1,11 +1,15 @@
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from holdshort import AsyncClient, Question, Verdict
+from holdshort import Agent, Approval, AsyncClient, Question, Verdict
 from holdshort.testing import ControlPlane
 
+from tests.contract.planes import Plane, asked
 from tests.contract.scripts import SCRIPTS, Doing, Ids, Script
+
+OnExpiry = Literal["cancel", "resume"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
@@ -53,3 +57,62 @@ async def story(client: AsyncClient, run: str) -> list[str]:
         if event.type == "execution.succeeded":
             break
     return seen
+
+
+ENDINGS = [
+    ["approved"],
+    ["rejected"],
+    ["request_changes", "approved"],
+    ["request_changes", "request_changes", "rejected"],
+    ["withdraw", "approved"],
+    ["expire", "approved"],
+    ["request_changes", "expire", "withdraw", "approved"],
+    ["cancel"],
+]
+
+
+@pytest.mark.parametrize("on_expiry", ["cancel", "resume"])
+@pytest.mark.parametrize("endings", ENDINGS, ids="-".join)
+async def test_an_agent_lives_the_same_on_both(
+    plane: Plane, client: AsyncClient, fresh: Callable[[str], str], endings: list[str], on_expiry: OnExpiry
+):
+    memory = ControlPlane()
+    fake = memory.connect(Agent(fresh("node"), "1"))
+    real = Agent(fresh("node"), "1", control_plane_url=plane.url)
+    lived = await life(fake, AsyncClient(transport=memory.transport), fresh("run"), endings, on_expiry=on_expiry)
+    assert lived == await life(real, client, fresh("run"), endings, on_expiry=on_expiry)
+    assert lived
+
+
+async def life(agent: Agent, client: AsyncClient, run: str, endings: list[str], *, on_expiry: OnExpiry) -> list[Any]:
+    """What an agent sees that asks until it is approved, and how its run ends."""
+    seen: list[Any] = []
+
+    async def work() -> None:
+        async with agent.execution(run) as execution:
+            while not seen or seen[-1][0] != "approved":
+                result = await agent.pause(f"q-{run}", payload=len(seen), on_expiry=on_expiry)
+                seen.append((result.decision, result.feedback, result.data, result.round))
+            execution.result = len(seen)
+
+    working = asyncio.create_task(work())
+    for number, ending in enumerate(endings, 1):
+        (question,) = await asked(client, f"q-{run}", round_=number)
+        await end(client, question, ending)
+        if ending == "expire" and on_expiry == "cancel":
+            break
+    (ended,) = await asyncio.gather(working, return_exceptions=True)
+    stands = await client.get_execution(run)
+    # An error is kept with its sentence, and each control plane has its own.
+    kind = str(stands.error or "").partition(":")[0]
+    return [*seen, type(ended).__name__, stands.status, stands.status_reason, stands.result, kind]
+
+
+async def end(client: AsyncClient, question: Approval, ending: str) -> None:
+    if ending == "cancel":
+        await client.cancel_execution(question.execution_id, reason="enough")
+    elif ending in {"withdraw", "expire"}:
+        await getattr(client, ending)(question.approval_id)
+    else:
+        verdict = Verdict(decision=ending, feedback=f"round {question.round}", response=[question.payload])
+        await client.decide(question.approval_id, verdict)
