@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from types import TracebackType
 
 WOKEN_AT_ONCE = 200
+IDS_PER_CALL = 50
+LEAST_IDS = 10_000
 
 
 class Wait:
@@ -53,10 +55,15 @@ class WaitHub:
     """All waiting calls of a process, by the approvals that they wait for."""
 
     def __init__(self, limit: int) -> None:
-        """Hold at most `limit` calls; a further one is answered at once instead of queueing."""
+        """Hold at most `limit` calls; a further one is answered at once instead of queueing.
+
+        A call may name thousands of approvals, so these are bounded too: 50 a call on average, 10,000 at the least.
+        """
         self._limit = limit
+        self._most_ids = max(LEAST_IDS, limit * IDS_PER_CALL)
         self._waits: dict[str, set[Wait]] = {}
         self._count = 0
+        self._ids = 0
         self.closed = False
 
     def __len__(self) -> int:
@@ -67,17 +74,20 @@ class WaitHub:
         """A wait for these approvals, to be entered; None when there are as many as may be, or at shutdown."""
         if self.closed or self._count >= self._limit:
             return None
-        return Wait(self, tuple(dict.fromkeys(ids)))
+        wait = Wait(self, tuple(dict.fromkeys(ids)))
+        return wait if self._ids + len(wait.ids) <= self._most_ids else None
 
     def add(self, wait: Wait) -> None:
         """Take up a wait that is entered."""
         self._count += 1
+        self._ids += len(wait.ids)
         for approval_id in wait.ids:
             self._waits.setdefault(approval_id, set()).add(wait)
 
     def remove(self, wait: Wait) -> None:
         """Let go of a wait that is left."""
         self._count -= 1
+        self._ids -= len(wait.ids)
         for approval_id in wait.ids:
             others = self._waits.get(approval_id, set())
             others.discard(wait)

@@ -183,6 +183,21 @@ async def test_asking_again_tells_again_at_most_once_a_second(api: Api, told: Re
     assert len(told.got) == 2
 
 
+async def test_a_round_is_told_from_its_first_byte_until_that_try_fails(still: Api, told: Receiver):
+    released = asyncio.Event()
+    dispatcher = Dispatcher(still.runtime)
+    told.answers = [hang(released, reply(500))]
+    for execution in ("run-1", "run-2"):
+        await still.decide(await still.asked("q", execution, callback_url=told.url), "request_changes")
+    await dispatcher.step()
+    await told.wait_for(2)
+    assert (await still.ask("q", "run-1", callback_url=told.url))["round"] == 2
+    released.set()
+    await dispatcher.drain()
+    again = await still.ask("q", "run-2", callback_url=told.url)
+    assert (again["round"], again["status"]) == (1, "request_changes")
+
+
 async def test_what_a_dead_process_had_claimed_is_sent_when_its_lease_is_over(still: Api, told: Receiver, sql: Any):
     await still.decide(await still.asked(callback_url=told.url))
     claim = "UPDATE deliveries SET fence = 1, attempts = 1, lease_until = clock_timestamp() + interval '15 s'"

@@ -101,6 +101,23 @@ async def test_past_the_limit_the_answer_is_an_immediate_pending(database: Datab
         assert [(await call).json()["status"] for call in calls] == ["approved"] * 2
 
 
+async def test_the_approvals_of_all_calls_together_are_bounded_too(database: Database):
+    async with in_process(database, max_waits=3) as api:
+        many = [f"apr_{number}" for number in range(9_000)]
+        call = asyncio.create_task(api.post("/approvals/wait", {"approval_ids": many, "wait": 30}))
+        await held(api)
+        async with asyncio.timeout(5):
+            more = await api.post("/approvals/wait", {"approval_ids": [f"{each}x" for each in many], "wait": 30})
+        assert more.json() == {"approvals": []}
+        approval = await api.asked()
+        waits = waiting(api)
+        await held(api, 2)
+        await api.decide(approval)
+        assert (await waits).json()["status"] == "approved"
+        api.runtime.stop()
+        assert (await call).json() == {"approvals": []}
+
+
 async def test_a_shared_wait_answers_with_those_that_are_final_and_only_those(api: Api):
     await api.start()
     approvals = [(await api.ask(f"q-{number}"))["approval_id"] for number in range(4)]
