@@ -95,13 +95,24 @@ async def test_a_late_report_and_a_late_cancel_meet_the_expiry(store: Store, row
 
 async def test_a_decision_that_waited_past_the_deadline_is_late(store: Store, rows: Rows, watcher: Rows):
     await store.start()
-    approval = await store.ask(expires_in=timedelta(hours=1))
+    approval = await store.ask()
     async with rows.holding_run():
         (decision,) = await watcher.queue(store.decide(approval.approval_id))
-        await rows.pass_deadline(approval.approval_id)
+        # The deadline lies between the beginning of the decision's transaction and the lock that it waits for.
+        await rows.sql.execute("UPDATE approvals SET expires_at = clock_timestamp()")
     outcome = await decision
     assert (outcome.applied, outcome.approval_status) == (False, EXPIRED)
     assert await rows.value(LATE) == 0
+
+
+async def test_a_question_that_waited_has_its_whole_time(store: Store, rows: Rows, watcher: Rows):
+    await store.start()
+    async with rows.holding_run():
+        (question,) = await watcher.queue(store.ask(expires_in=timedelta(hours=1)))
+        released = await rows.value("SELECT clock_timestamp()")
+    approval = await question
+    assert approval.requested_at >= released
+    assert approval.expires_at - approval.requested_at == timedelta(hours=1)
 
 
 async def test_a_decision_and_the_sweeper_at_the_same_instant(store: Store, rows: Rows, watcher: Rows):
