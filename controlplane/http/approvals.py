@@ -70,7 +70,7 @@ async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the
         text=paging.clean("q", q) or None,
         by_deadline=order == "deadline",
     )
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         found = await approvals.page(conn, which, paging.after(cursor), limit + 1)
     shown = [approval_of(approval, base_of(request)) for approval in found[:limit]]
     last = shown[-1] if len(found) > limit else None
@@ -81,7 +81,7 @@ async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the
 @get("/approvals/{approval_id:str}")
 async def get_approval(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalDetailOut:
     """One approval, with its history."""
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         shown = await service.look(conn, path_approval(approval_id))
         entries = await history.of_approval(conn, shown.approval_id)
     fields = approval_of(shown, base_of(request))

@@ -140,7 +140,7 @@ async def _status(
     _check_path_node(node_id)
     seconds = waiting.check(wait)
     named = clean("approval_request_id", request_id)
-    async with runtime.transaction() as conn:
+    async with runtime.look() as conn:
         shown = await service.look_newest(conn, path_name(execution_id), named, node_id=node_id)
         await service.note_read(conn, [shown])
     if not shown.final and seconds:

@@ -72,7 +72,7 @@ async def list_deliveries(
     cursor: paging.Cursor = None,
 ) -> DeliveriesOut:
     """Callbacks, newest first."""
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         found = await deliveries.page(conn, status, paging.after(cursor), limit + 1)
     shown = [delivery_out(one) for one in found[:limit]]
     more = paging.cursor(shown[-1].created_at, shown[-1].delivery_id) if len(found) > limit else None
@@ -94,7 +94,7 @@ async def list_parked(
     request: Request[Any, Any, Any], limit: paging.Limit = paging.DEFAULT_LIMIT, cursor: paging.Cursor = None
 ) -> EarlyListOut:
     """Answers that came before their question, newest first."""
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         found = await parked.page(conn, paging.after(cursor), limit + 1)
     shown = [
         EarlyOut(

@@ -41,7 +41,7 @@ async def stream_events(
     runtime = runtime_of(request)
     wanted = tuple(filter(None, (paging.clean("types", types) or "").split(",")))
     execution = paging.clean("execution_id", execution_id)
-    async with runtime.transaction() as conn:
+    async with runtime.look() as conn:
         position = await history.end(conn) if start == "now" else Position()
     if last_event_id:
         position = _position(last_event_id)
@@ -59,7 +59,7 @@ async def _events(
     while not runtime.stopping:
         mark = runtime.news.mark
         try:
-            async with runtime.transaction() as conn:
+            async with runtime.look() as conn:
                 end = await history.end(conn)
                 entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
         except DatabaseUnavailable:

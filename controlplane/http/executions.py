@@ -129,7 +129,7 @@ async def list_executions(
 ) -> ExecutionsOut:
     """Runs, newest first; `stale` keeps the running ones that gave no sign for 24 h."""
     which = Filter(status=status, node_id=paging.clean("node_id", node_id), stale=stale)
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         runs = await executions.page(conn, which, paging.after(cursor), limit + 1)
     shown = [execution_out(run) for run in runs[:limit]]
     more = paging.cursor(shown[-1].created_at, shown[-1].execution_id) if len(runs) > limit else None
@@ -139,7 +139,7 @@ async def list_executions(
 @get("/executions/{execution_id:str}")
 async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionDetailOut:
     """One run, with its notes."""
-    async with runtime_of(request).transaction() as conn:
+    async with runtime_of(request).look() as conn:
         run = await service.look(conn, path_name(execution_id))
         notes = await executions.notes_of(conn, run.execution_id)
     shown = [NoteOut(note.note_id, note.message, list(note.tags), note.at) for note in notes]

@@ -1,9 +1,11 @@
 """One server process's real things; the only reader of the clock and of entropy."""
 
+import asyncio
 import os
 import random
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
 from controlplane.delivery.transport import Transport
@@ -16,6 +18,8 @@ from controlplane.settings import Settings
 from controlplane.storage import approvals
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
+
+KEPT_FOR_DECISIONS = 3
 
 
 class Runtime:
@@ -35,6 +39,7 @@ class Runtime:
         self.settings = settings
         self.database_url = settings.database_url
         self.engine = make_engine(settings.database_url, settings.pool_size)
+        self._looks = asyncio.Semaphore(max(1, settings.pool_size - KEPT_FOR_DECISIONS))
         self.transport = Transport()
         self.waits = WaitHub(settings.max_waits)
         self.ends = Ends(self._final)
@@ -46,6 +51,12 @@ class Runtime:
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
         """A transaction whose changes wake this process's waits, streams and dispatcher once it is committed."""
         return transaction(self.engine, self._committed)
+
+    @asynccontextmanager
+    async def look(self) -> AsyncIterator[Connection]:
+        """A transaction for looking: fewer at once than there are connections, so that no decision waits for looks."""
+        async with self._looks, self.transaction() as conn:
+            yield conn
 
     def new_id(self, prefix: str) -> str:
         """A fresh time-ordered id."""
@@ -76,7 +87,7 @@ class Runtime:
         await self.engine.dispose()
 
     async def _final(self, approval_ids: list[str]) -> list[Shown]:
-        async with self.transaction() as conn:
+        async with self.look() as conn:
             ended = await approvals.many(conn, approval_ids, final=True)
             await service.note_read(conn, ended)
         return ended

@@ -12,9 +12,10 @@ from sqlalchemy.sql.base import Executable
 
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 
-# Classes of SQLSTATE that mean "not now" rather than "never": the connection, resources, operator intervention,
-# a lock that was not to be had, a statement or a transaction over its time, a deadlock or a serialisation fault.
-_PASSING = ("08", "53", "57", "55P03", "25P03", "40")
+# Classes of SQLSTATE that mean "not now" rather than "never": the connection or the right to it, resources, operator
+# intervention, a lock that was not to be had, a statement or a transaction over its time, a deadlock or a
+# serialisation fault.
+_PASSING = ("08", "28", "3D", "53", "57", "55P03", "25P03", "40")
 
 _LIMITS = sa.text(
     "SELECT set_config('statement_timeout', '5s', true), set_config('lock_timeout', '1s', true),"

@@ -54,6 +54,6 @@ def _play(stage: Stage, screen: Screen, report: Report) -> None:
         screen.heading(f"{step}: {act.__doc__}")
         try:
             act(stage, partial(report.add, step))
-        except DemoFault as fault:
+        except Exception as fault:
             say_tails(stage.programs)
-            raise DemoFault(f"{step}: {fault.message}") from fault
+            raise DemoFault(f"{step}: {fault.message if isinstance(fault, DemoFault) else repr(fault)}") from fault
