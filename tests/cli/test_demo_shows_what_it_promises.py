@@ -9,6 +9,7 @@ import pytest
 
 from controlplane.cli.demo.faults import DemoFault, NotSeen, check
 from controlplane.cli.demo.programs import Program, stop
+from tests import postgres
 from tests.cli.processes import children_of, running, wait_until_gone
 from tests.postgres import Database
 
@@ -25,8 +26,8 @@ STEPS = [
 def test_it_decides_by_itself_and_sees_everything_on_a_postgresql_of_its_own():
     begun = time.monotonic()
     with running("demo", "--auto", "--json") as demo:
+        demo.process.wait(100)
         demo.wait_for(r"^\}$")
-        demo.process.wait(30)
         document = json.loads("".join(demo.seen))
     assert document["fault"] is None
     assert list(dict.fromkeys(seen["step"] for seen in document["seen"])) == STEPS
@@ -66,6 +67,29 @@ def test_a_database_that_is_not_there_is_one_sentence():
     with running("demo", "--auto", HOLDSHORT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none") as demo:
         demo.wait_for(r"^Error: the database cannot be reached")
         assert demo.process.wait(10) == 1
+
+
+REFUSE_EVERY_DECISION = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+CREATE TRIGGER refuse BEFORE UPDATE OF status ON approvals FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+def test_a_step_that_was_not_seen_fails_by_name_and_shows_what_the_programs_wrote(database: Database):
+    postgres.run(execute(database, REFUSE_EVERY_DECISION))
+    with running("demo", "--auto", "--json", HOLDSHORT_DATABASE_URL=database.url) as demo:
+        demo.wait_for(r"^-- the control plane --")
+        demo.wait_for(r'"fault": "signed webhook: expected `processed` for request-changes; found .*internal_error')
+        demo.wait_for(r"^Error: signed webhook: ")
+        assert demo.process.wait(15) == 1
+
+
+async def execute(database: Database, statements: str) -> None:
+    connection = await database.connect()
+    try:
+        await connection.execute(statements)
+    finally:
+        await connection.close()
 
 
 @pytest.fixture
