@@ -80,7 +80,8 @@ def _claimed(row: sa.Row[Any]) -> Claimed:
     return Claimed(**own, approval=to_struct(row, Approval))
 
 
-def _claim_statement() -> sa.Executable:
+def _with_room() -> sa.Select[Any]:
+    """What is due, as many for each target as the caller has room for."""
     counts: Any = sa.ARRAY(sa.Integer)
     unnested = sa.func.unnest(bound_texts("targets"), sa.bindparam("counts", type_=counts))
     held = unnested.table_valued(
@@ -97,14 +98,13 @@ def _claim_statement() -> sa.Executable:
     )
     place = sa.func.row_number().over(partition_by=due.c.target, order_by=due.c.due_at) + due.c.in_hand
     ranked = sa.select(due.c.delivery_id, place.label("place")).subquery()
+    return sa.select(ranked.c.delivery_id).where(ranked.c.place <= CLAIMS_PER_TARGET)
+
+
+def _claim_statement() -> sa.Executable:
     locked = (
         sa.select(deliveries.c.delivery_id)
-        .where(
-            deliveries.c.delivery_id.in_(sa.select(ranked.c.delivery_id).where(ranked.c.place <= CLAIMS_PER_TARGET)),
-            DELIVERY_PENDING,
-            deliveries.c.due_at <= MOMENT,
-            _FREE,
-        )
+        .where(deliveries.c.delivery_id.in_(_with_room()), DELIVERY_PENDING, deliveries.c.due_at <= MOMENT, _FREE)
         .limit(sa.bindparam("limit"))
         .with_for_update(skip_locked=True)
         .cte("locked")
