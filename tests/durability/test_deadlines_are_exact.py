@@ -27,10 +27,10 @@ class Deadline(NamedTuple):
     """When the approvals of this proof expire: from this moment on (in Unix seconds), over one second."""
 
     at: float
-    count: int
+    approvals: int
 
     def of(self, number: int) -> float:
-        return self.at + SPREAD_SECONDS * number / self.count
+        return self.at + SPREAD_SECONDS * number / self.approvals
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def decide_around_the_deadline(url: str, deadline: Deadline) -> list[Reply
         assert reply.status == 200, reply
         return reply
 
-    return await in_lanes(url, range(0, deadline.count, DECIDED_SHARE), approve, lanes=DECIDERS)
+    return await in_lanes(url, range(0, deadline.approvals, DECIDED_SHARE), approve, lanes=DECIDERS)
 
 
 async def none_pending(connection: Any) -> bool:
