@@ -7,7 +7,7 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath, FromQuery, Parameter
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from controlplane.domain.errors import FieldFault
+from controlplane.domain.errors import BodyTooLarge, FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
 from controlplane.http import bodies, fields, paging
@@ -20,6 +20,7 @@ from controlplane.storage import executions
 from controlplane.storage.executions import Filter, Note, Run, Starting
 
 REPORT_LIMIT = 8 * bodies.MIB
+RESULT_TOO_LARGE = "result_too_large"
 
 NodeId = Annotated[str | None, Parameter(max_length=128)]
 
@@ -148,15 +149,15 @@ async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[
 
 @post("/executions/{execution_id:str}/status", status_code=200, opt={"takes": ReportIn})
 async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
-    """Report how a run ended; a final status stays, the result is stored."""
-    runtime = runtime_of(request)
-    body = await bodies.take(request, ReportIn, limit=REPORT_LIMIT)
+    """Report how a run ended; a final status stays, the result is stored. A report over 8 MiB fails the run."""
+    try:
+        body = await bodies.take(request, ReportIn, limit=REPORT_LIMIT)
+    except BodyTooLarge:
+        # Such a run can never report: without an end it would stay running for ever.
+        await _report(request, execution_id, Report(status=ExecutionStatus.FAILED, reason=RESULT_TOO_LARGE))
+        raise
     told = Report(status=body.status, result=_json(body.result), error=body.error, reason=body.reason)
-    async with runtime.transaction() as conn:
-        run = await service.report(
-            conn, path_name(execution_id), told, actor=agent(request, "agent"), new_id=runtime.new_id
-        )
-    return execution_out(run)
+    return execution_out(await _report(request, execution_id, told))
 
 
 @post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn, "body_optional": True})
@@ -186,6 +187,14 @@ async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str])
 def execution_out(run: Run) -> ExecutionOut:
     """A run as sent."""
     return ExecutionOut(**_fields(run))
+
+
+async def _report(request: Request[Any, Any, Any], execution_id: str, told: Report) -> Run:
+    runtime = runtime_of(request)
+    async with runtime.transaction() as conn:
+        return await service.report(
+            conn, path_name(execution_id), told, actor=agent(request, "agent"), new_id=runtime.new_id
+        )
 
 
 def _fields(run: Run) -> dict[str, Any]:

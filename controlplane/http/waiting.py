@@ -1,18 +1,21 @@
 """Calls that wait: held in memory until an approval is final, without a database connection."""
 
+import asyncio
 from typing import Annotated, Any
 
 from litestar import Request, post
 from litestar.params import Parameter
 from msgspec import Meta, Struct
 
-from controlplane.domain.errors import FieldFault
+from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.http import bodies
 from controlplane.http.deps import base_of, present, runtime_of
 from controlplane.http.shapes import StatusOut, status_of
+from controlplane.runtime import Runtime
 from controlplane.storage.approvals import Shown
 
 MAX_SECONDS = 60
+RETRY_SECONDS = 1.0
 MAX_IDS = 10_000
 
 Seconds = Annotated[float, Parameter(description="Seconds to wait for the end of the approval, 0 to 60.")]
@@ -46,6 +49,7 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
     Past the limit of waiting calls the answer is immediate; nothing queues.
     """
     runtime = runtime_of(request)
+    until = asyncio.get_running_loop().time() + seconds
     wait = runtime.waits.enter(approval_ids) if seconds else None
     if wait is None:
         return await runtime.ends.among(approval_ids)
@@ -55,7 +59,18 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
             return ended
         async with present(request, wait):
             await wait.sleep(seconds)
-    return await runtime.ends.among(wait.settled) if wait.settled else []
+    return await _settled(runtime, wait.settled, until) if wait.settled else []
+
+
+async def _settled(runtime: Runtime, approval_ids: list[str], until: float) -> list[Shown]:
+    """What is known to have ended; a database that is away for a moment does not cost a call that waited its answer."""
+    while True:
+        try:
+            return await runtime.ends.among(approval_ids)
+        except DatabaseUnavailable:
+            if runtime.stopping or asyncio.get_running_loop().time() + RETRY_SECONDS > until:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 def check(seconds: float) -> float:

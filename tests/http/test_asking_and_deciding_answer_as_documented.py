@@ -137,3 +137,13 @@ async def test_cancelling_needs_no_body_and_withdraws_what_was_asked(api: Api):
     )
     assert (await api.get(f"/approvals/{approval}")).json()["status"] == "withdrawn"
     assert (await api.decide(approval)).status_code == 409
+
+
+async def test_a_report_that_is_too_large_ends_the_run_as_failed(api: Api):
+    approval = await api.asked()
+    reply = await api.post("/executions/run-1/status", {"status": "succeeded", "result": "x" * (8 * 1024 * 1024)})
+    assert problem(reply) == (413, "body_too_large")
+    run = (await api.get("/executions/run-1")).json()
+    assert (run["status"], run["status_reason"], run["result"]) == ("failed", "result_too_large", None)
+    assert (await api.get(f"/approvals/{approval}")).json()["status"] == "withdrawn"
+    assert (await api.post("/executions/none/status", {"error": "x" * (8 * 1024 * 1024)})).status_code == 404
