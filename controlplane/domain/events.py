@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class ActorKind(StrEnum):
@@ -22,6 +23,11 @@ class Actor(Struct, frozen=True):
     name: str
     via: str
     address: str | None = None
+
+
+def acting_for(actor: Actor, node_id: str) -> Actor:
+    """Who acts on a run: an agent goes by the name of the node that the run belongs to, anyone else by their own."""
+    return replace(actor, name=node_id) if actor.kind is ActorKind.AGENT else actor
 
 
 SWEEPER = Actor(ActorKind.SYSTEM, "holdshort", "expiry")

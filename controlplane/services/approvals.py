@@ -13,7 +13,7 @@ from controlplane.domain.errors import (
     NoApprovalRequest,
     OwnershipMismatch,
 )
-from controlplane.domain.events import Actor, FactType
+from controlplane.domain.events import Actor, FactType, acting_for
 from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
 from controlplane.domain.outcomes import Outcome, outcome_of
 from controlplane.storage import approvals, cases, deliveries, executions, history
@@ -46,7 +46,8 @@ async def decide(conn: Connection, approval_id: str, answer: Answer, *, seen: Se
 async def end(conn: Connection, approval_id: str, status: ApprovalStatus, *, actor: Actor, new_id: NewId) -> Shown:
     """Withdraw an approval, or expire it early (the asking program's own timeout); what stands already, stands."""
     case = await lock_approval(conn, approval_id, new_id)
-    await apply(conn, case, approval_id, Answer(status=status, actor=actor), new_id)
+    who = acting_for(actor, case.execution.node_id)
+    await apply(conn, case, approval_id, Answer(status=status, actor=who), new_id)
     return await look(conn, approval_id)
 
 
@@ -57,7 +58,7 @@ async def set_callback(
     case = await lock_approval(conn, approval_id, new_id)
     approval = replace(case.approval(approval_id), callback_url=url, callback_secret=secret)
     await approvals.set_callback(conn, approval_id, url, secret)
-    await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, actor))
+    await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, acting_for(actor, approval.node_id)))
     if approval.final:
         await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
     return await look(conn, approval_id)

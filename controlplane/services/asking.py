@@ -7,7 +7,7 @@ from controlplane.domain.approvals import Approval
 from controlplane.domain.asking import Asked, Found
 from controlplane.domain.cases import Answer, Case, about, settle
 from controlplane.domain.errors import ExecutionNotFound
-from controlplane.domain.events import Actor, ActorKind, Fact, FactType
+from controlplane.domain.events import Actor, ActorKind, Fact, FactType, acting_for
 from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
@@ -37,7 +37,8 @@ async def ask(
     found = asking.resolve(case, asked, told=await _told(conn, case, asked))
     if isinstance(found, Found):
         return await _refresh(conn, case, found, asked, new_id)
-    after = asking.opened(case, asked, found, new_id(APPROVAL_PREFIX), actor)
+    asker = acting_for(actor, case.execution.node_id)
+    after = asking.opened(case, asked, found, new_id(APPROVAL_PREFIX), asker)
     approval = after.approvals[-1]
     await approvals.insert(conn, approval, wording)
     if found.round == 1:

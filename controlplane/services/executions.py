@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from controlplane.domain import cases as rules
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
-from controlplane.domain.events import Actor, Fact, FactType
+from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, Execution, ExecutionStatus
 from controlplane.services.approvals import pass_deadlines
 from controlplane.storage import cases, deliveries, executions, history
@@ -53,6 +53,7 @@ async def report(conn: Connection, execution_id: str, told: Report, *, actor: Ac
     if locked is None:
         raise ExecutionNotFound
     case = await pass_deadlines(conn, locked, new_id)
+    actor = acting_for(actor, case.execution.node_id)
     if told.status not in FINAL_EXECUTION:
         await executions.touch(conn, execution_id)
         return await look(conn, execution_id)
@@ -92,7 +93,7 @@ async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) ->
     if added:
         await executions.touch(conn, execution_id)
         data = {"note_id": line.note_id, "message": line.message, "tags": list(line.tags)}
-        await history.record(conn, _about(run, FactType.EXECUTION_NOTE, actor, data))
+        await history.record(conn, _about(run, FactType.EXECUTION_NOTE, acting_for(actor, run.node_id), data))
     return added
 
 
