@@ -1,6 +1,7 @@
 """Logs: an event name and fields, never a body or a secret; the request's id is on every line that it causes."""
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 MASK = "***"
 SECRET_PARTS = ("secret", "password", "token", "authorization", "cookie", "signature", "api_key", "database_url")
 SECRET_MARKS = ("whsec_", "Bearer ")
+_ROW = re.compile(r"^DETAIL: .*?(?=\n\[SQL: |\n\nThe above exception|\n\nDuring handling|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def configure(log_format: Literal["console", "json"], log_level: str) -> None:
@@ -27,9 +29,9 @@ def configure(log_format: Literal["console", "json"], log_level: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         redact,
+        structlog.processors.format_exc_info,
+        without_rows,
     ]
-    if log_format == "json":
-        shared.append(structlog.processors.format_exc_info)
     # Not rich's tracebacks, which are the default: they print local variables, bodies and secrets among them.
     console = structlog.dev.ConsoleRenderer(colors=_tty(), exception_formatter=structlog.dev.plain_traceback)
     last = structlog.processors.JSONRenderer() if log_format == "json" else console
@@ -72,6 +74,14 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for name, value in event.items():
         if any(part in name.lower() for part in SECRET_PARTS) or _holds_secret(value):
             event[name] = MASK
+    return event
+
+
+def without_rows(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Cut out of a traceback what PostgreSQL adds to a refused row: the row itself, secrets among its values."""
+    text = event.get("exception")
+    if isinstance(text, str):
+        event["exception"] = _ROW.sub(f"DETAIL:  {MASK}", text)
     return event
 
 

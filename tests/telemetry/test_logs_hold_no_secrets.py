@@ -2,11 +2,16 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
+import sqlalchemy as sa
 import structlog
+from sqlalchemy.exc import IntegrityError
 
 from controlplane import telemetry
+from controlplane.storage.engine import make_engine, transaction
+from tests.postgres import Database
 
 CANARY = "whsec_Y2FuYXJ5LWluLXRoZS1taW5l"
 
@@ -82,3 +87,23 @@ def test_the_level_is_obeyed(capsys: pytest.CaptureFixture[str]):
     logging.getLogger("uvicorn.error").warning("quiet")
     telemetry.logger("http").error("loud")
     assert [line["event"] for line in written(capsys)] == ["loud"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+async def test_a_logged_fault_holds_no_values(
+    capsys: pytest.CaptureFixture[str], database: Database, form: Literal["json", "console"]
+):
+    telemetry.configure(form, "info")
+    engine = make_engine(database.url, 1)
+    insert = sa.text("INSERT INTO executions (execution_id, node_id, status, error) VALUES ('r', 'n', :status, :error)")
+    secret = f"a body\nwith {CANARY}"
+    try:
+        async with transaction(engine) as conn:
+            await conn.run(insert, {"status": "nonsense", "error": secret})
+    except IntegrityError:
+        telemetry.logger("http").exception("request_failed")
+    await engine.dispose()
+    text = capsys.readouterr().err
+    assert "executions_status" in text
+    assert "IntegrityError" in text
+    assert CANARY not in text

@@ -3,10 +3,11 @@ import asyncio
 import pytest
 
 from controlplane.domain.errors import DatabaseUnavailable
-from controlplane.runtime import Pulse
+from controlplane.runtime import Pulse, Runtime
 from controlplane.workers import loop
+from controlplane.workers.crew import running
 from controlplane.workers.news import Notifier, Tail
-from tests.app import in_process, until
+from tests.app import in_process, settings_for, until
 from tests.postgres import Database
 
 FAULTS = [DatabaseUnavailable(), ValueError("a fault of ours"), TimeoutError(), OSError()]
@@ -95,3 +96,19 @@ async def test_many_writes_are_told_to_others_in_few_notifications(database: Dat
         await listener.fetchval("SELECT 1")
         assert len(heard) == 1
     await listener.close()
+
+
+async def test_the_tail_has_its_mark_before_anybody_is_served(database: Database, monkeypatch: pytest.MonkeyPatch):
+    marked: list[str] = []
+    step = Tail.step
+
+    async def noted(self: Tail) -> float:
+        pause = await step(self)
+        marked.append("marked")
+        return pause
+
+    monkeypatch.setattr(Tail, "step", noted)
+    runtime = Runtime(settings_for(database))
+    async with running(runtime):
+        assert marked == ["marked"]
+    await runtime.close()
