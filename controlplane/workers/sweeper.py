@@ -4,7 +4,7 @@ from controlplane.runtime import Runtime
 from controlplane.services import expiry
 from controlplane.storage import approvals
 
-BATCH = 200
+BATCH = 500
 
 
 class Sweeper:
