@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
 from controlplane.delivery.transport import Transport
+from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.ids import time_ordered
 from controlplane.runtime.ends import Ends
 from controlplane.runtime.pulse import Pulse
@@ -20,6 +21,8 @@ from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 
 KEPT_FOR_DECISIONS = 3
+# Behind a database that swallows everything each look takes its whole deadline: a queue of them needs one of its own.
+TURN_SECONDS = 15.0
 
 
 class Runtime:
@@ -54,9 +57,21 @@ class Runtime:
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Connection]:
-        """A transaction for looking: fewer at once than there are connections, so that no decision waits for looks."""
-        async with self._looks, self.transaction() as conn:
-            yield conn
+        """A transaction for looking: fewer at once than there are connections, so that no decision waits for looks.
+
+        Raises:
+            DatabaseUnavailable: as `transaction`, or the looks before it took 15 s.
+        """
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._looks.acquire()
+        except TimeoutError:
+            raise DatabaseUnavailable from None
+        try:
+            async with self.transaction() as conn:
+                yield conn
+        finally:
+            self._looks.release()
 
     def new_id(self, prefix: str) -> str:
         """A fresh time-ordered id."""

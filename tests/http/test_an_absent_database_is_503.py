@@ -4,8 +4,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 import sqlalchemy as sa
 
+from controlplane.runtime import runtime
 from tests.app import Api, in_process, problem, until
 from tests.postgres import Database, wait_until_any_blocked
 
@@ -176,3 +178,12 @@ async def test_a_lock_that_is_held_for_long_is_a_503_after_a_second(api: Api, sq
         assert unavailable(await api.decide(approval))
         assert (await api.client.get("/health/ready")).status_code == 200
     assert (await api.decide(approval)).json()["status"] == "processed"
+
+
+async def test_looks_that_queue_behind_a_stuck_one_are_503_too(api: Api, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(runtime, "TURN_SECONDS", 0.05)
+    approval = await api.asked()
+    async with api.runtime.look():
+        assert unavailable(await api.get("/approvals"))
+        assert (await api.decide(approval)).json()["status"] == "processed"
+    assert (await api.get("/approvals")).status_code == 200
