@@ -85,6 +85,20 @@ async def test_a_rejection_withdraws_the_other_questions_and_the_code_sees_both(
     assert plane.execution("run-1").status == "cancelled"
 
 
+async def test_a_run_knows_its_own_id(plane: ControlPlane, agent: Agent) -> None:
+    @agent.reasoner()
+    async def who() -> str | None:
+        return agent.execution_id
+
+    @agent.reasoner()
+    def plainly() -> str | None:
+        return agent.execution_id
+
+    assert await plane.call(agent, "who", "run-1") == "run-1"
+    assert await plane.call(agent, "plainly", "run-2") == "run-2"
+    assert agent.execution_id is None
+
+
 async def test_a_plain_function_pauses_in_its_own_thread(plane: ControlPlane, agent: Agent) -> None:
     @agent.reasoner()
     def plain() -> str:

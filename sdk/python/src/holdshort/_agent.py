@@ -313,6 +313,15 @@ class Agent:
             return None
         return self._callback_url.rstrip("/") + CALLBACK_PATH
 
+    @property
+    def execution_id(self) -> str | None:
+        """The id of the run that this code is part of, None outside one.
+
+        Give it to whoever will decide, so that an answer can name the run that it is for (`executionId`).
+        """
+        run = self._run()
+        return None if run is None else run.execution_id
+
     def _run(self) -> Run | None:
         run = current_run.get()
         return run if run is not None and run.owner is self else None
