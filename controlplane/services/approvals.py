@@ -135,6 +135,22 @@ async def lock_approval(conn: Connection, approval_id: str, new_id: NewId) -> Ca
     return await pass_deadlines(conn, locked, new_id)
 
 
+async def lock_execution(
+    conn: Connection, execution_id: str, new_id: NewId, *, request_id: str | None = None, node_id: str | None = None
+) -> Case:
+    """Lock an execution with the rounds under a request id, every deadline that has passed kept as passed.
+
+    Raises:
+        ExecutionNotFound: no such execution.
+        OwnershipMismatch: the execution is not `node_id`'s.
+    """
+    locked = await cases.lock(conn, execution_id, request_id=request_id)
+    if locked is None:
+        raise ExecutionNotFound
+    check_owner(locked.execution.node_id, node_id)
+    return await pass_deadlines(conn, locked, new_id)
+
+
 async def pass_deadlines(conn: Connection, locked: Case, new_id: NewId) -> Case:
     """Expire what is due before anything else is decided, and keep that whatever the rest comes to."""
     case = expire_due(locked)

@@ -6,12 +6,11 @@ from controlplane.domain import asking, parking
 from controlplane.domain.approvals import Approval
 from controlplane.domain.asking import Asked, Found
 from controlplane.domain.cases import Answer, Case, about, settle
-from controlplane.domain.errors import ExecutionNotFound
 from controlplane.domain.events import Actor, ActorKind, Fact, FactType, acting_for
 from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
-from controlplane.services.approvals import check_owner, pass_deadlines
+from controlplane.services.approvals import lock_execution
 from controlplane.storage import approvals, cases, deliveries, outbox, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
@@ -29,11 +28,7 @@ async def ask(
         ApprovalRequestConflict, RoundNotOpen, InvalidState: as `domain.asking.resolve`.
     """
     await parked.lock_asking(conn, asked.approval_request_id)
-    locked = await cases.lock(conn, asked.execution_id, request_id=asked.approval_request_id)
-    if locked is None:
-        raise ExecutionNotFound
-    check_owner(locked.execution.node_id, node_id)
-    case = await pass_deadlines(conn, locked, new_id)
+    case = await lock_execution(conn, asked.execution_id, new_id, request_id=asked.approval_request_id, node_id=node_id)
     found = asking.resolve(case, asked, told=await _told(conn, case, asked))
     if isinstance(found, Found):
         return await _refresh(conn, case, found, asked, new_id)

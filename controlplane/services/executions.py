@@ -9,7 +9,7 @@ from controlplane.domain import cases as rules
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, Execution, ExecutionStatus
-from controlplane.services.approvals import pass_deadlines
+from controlplane.services.approvals import lock_execution
 from controlplane.storage import cases, deliveries, executions, history
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -49,10 +49,7 @@ async def report(conn: Connection, execution_id: str, told: Report, *, actor: Ac
     Raises:
         ExecutionNotFound: no such execution.
     """
-    locked = await cases.lock(conn, execution_id)
-    if locked is None:
-        raise ExecutionNotFound
-    case = await pass_deadlines(conn, locked, new_id)
+    case = await lock_execution(conn, execution_id, new_id)
     actor = acting_for(actor, case.execution.node_id)
     if told.status not in FINAL_EXECUTION:
         await executions.touch(conn, execution_id)
@@ -73,10 +70,7 @@ async def cancel(conn: Connection, execution_id: str, reason: str | None, *, act
     Raises:
         ExecutionNotFound: no such execution.
     """
-    locked = await cases.lock(conn, execution_id)
-    if locked is None:
-        raise ExecutionNotFound
-    case = await pass_deadlines(conn, locked, new_id)
+    case = await lock_execution(conn, execution_id, new_id)
     after = rules.cancel(case, reason or CANCELLED_BY_OPERATOR, actor)
     await cases.save(conn, [(case, after)], new_id)
     return await look(conn, execution_id)
