@@ -103,7 +103,7 @@ class Runtime:
 
     async def _final(self, approval_ids: list[str]) -> list[Shown]:
         async with self.look() as conn:
-            ended = await approvals.many(conn, approval_ids, final=True)
+            ended = await approvals.final_among(conn, approval_ids)
             await service.note_read(conn, ended)
         return ended
 

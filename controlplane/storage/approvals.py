@@ -8,7 +8,8 @@ from msgspec import Struct
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import columns, texts, to_struct
+from controlplane.storage.rows import bound_texts, columns, texts, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
 
 
@@ -98,27 +99,19 @@ async def mark_read(conn: Connection, approval_ids: list[str]) -> None:
 
 async def get(conn: Connection, approval_id: str) -> Shown | None:
     """One approval by our id."""
-    row = await conn.row(sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(approvals.c.approval_id == approval_id))
+    row = await conn.row(_GET, {"approval_id": approval_id})
     return to_struct(row, Shown) if row else None
 
 
 async def newest(conn: Connection, execution_id: str, request_id: str | None) -> Shown | None:
     """The newest approval of an execution, or the newest round under one of its request ids."""
-    statement = sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(approvals.c.execution_id == execution_id)
-    if request_id is not None:
-        statement = statement.where(approvals.c.approval_request_id == request_id)
-    row = await conn.row(statement.order_by(*_NEWEST_FIRST).limit(1))
+    row = await conn.row(_NEWEST, {"execution_id": execution_id, "request_id": request_id})
     return to_struct(row, Shown) if row else None
 
 
-async def many(conn: Connection, approval_ids: list[str], *, final: bool = False) -> list[Shown]:
-    """The approvals with these ids, or only those of them that are final."""
-    statement = (
-        sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(approvals.c.approval_id == sa.any_(texts(approval_ids)))
-    )
-    if final:
-        statement = statement.where(approvals.c.status != ApprovalStatus.PENDING)
-    return [to_struct(row, Shown) for row in await conn.rows(statement)]
+async def final_among(conn: Connection, approval_ids: list[str]) -> list[Shown]:
+    """Those of the approvals with these ids that are final."""
+    return [to_struct(row, Shown) for row in await conn.rows(_FINAL_AMONG, {"ids": approval_ids})]
 
 
 async def pending_of(conn: Connection, execution_id: str, limit: int = 2) -> list[str]:
@@ -212,8 +205,29 @@ async def next_deadline_in(conn: Connection) -> float | None:
 
 
 # Built once: building one of these costs more than running it.
-_INSERT = sa.insert(approvals)
-_ROUNDS = (
+_INSERT = Statement(sa.insert(approvals), *Approval.__struct_fields__, *Wording.__struct_fields__)
+_GET = Statement(
+    sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(approvals.c.approval_id == sa.bindparam("approval_id"))
+)
+_NEWEST = Statement(
+    sa.select(*_SHOWN)
+    .select_from(_WITH_EXECUTION)
+    .where(
+        approvals.c.execution_id == sa.bindparam("execution_id"),
+        sa.or_(
+            sa.bindparam("request_id", type_=sa.Text).is_(None),
+            approvals.c.approval_request_id == sa.bindparam("request_id"),
+        ),
+    )
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_FINAL_AMONG = Statement(
+    sa.select(*_SHOWN)
+    .select_from(_WITH_EXECUTION)
+    .where(approvals.c.approval_id == sa.any_(bound_texts("ids")), approvals.c.status != ApprovalStatus.PENDING)
+)
+_ROUNDS = Statement(
     sa.select(*columns(approvals, Candidate))
     .where(
         approvals.c.execution_id == sa.bindparam("execution_id"),
@@ -221,7 +235,8 @@ _ROUNDS = (
     )
     .order_by(approvals.c.round.desc())
 )
-_ASKED_UNDER = sa.text("""
+_ASKED_UNDER = Statement(
+    sa.text("""
 WITH asked AS (
     SELECT min(execution_id) AS first, max(execution_id) AS last
     FROM approvals WHERE approval_request_id = :request_id
@@ -232,3 +247,4 @@ LEFT JOIN approvals a
     ON asked.first = asked.last AND a.execution_id = asked.first AND a.approval_request_id = :request_id
 ORDER BY a.round DESC
 """)
+)

@@ -19,6 +19,7 @@ from controlplane.storage import history
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
 
 NewId = Callable[[str], str]
@@ -105,16 +106,18 @@ def _loading(which: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 
 # Built once: building one of these costs more than running it.
-_LOCK = _locking(executions.c.execution_id == sa.bindparam("execution_id"))
-_LOCK_BY_APPROVAL = _locking(
-    executions.c.execution_id
-    == sa.select(approvals.c.execution_id)
-    .where(approvals.c.approval_id == sa.bindparam("approval_id"))
-    .scalar_subquery()
+_LOCK = Statement(_locking(executions.c.execution_id == sa.bindparam("execution_id")))
+_LOCK_BY_APPROVAL = Statement(
+    _locking(
+        executions.c.execution_id
+        == sa.select(approvals.c.execution_id)
+        .where(approvals.c.approval_id == sa.bindparam("approval_id"))
+        .scalar_subquery()
+    )
 )
 # What another sweeper holds is passed over before the limit counts, so that two of them share a crowd of deadlines.
 # Nothing is waited for here, so the order of the locks is free.
-_LOCK_DUE = (
+_LOCK_DUE = Statement(
     sa.select(*_EXECUTION)
     .select_from(approvals.join(executions, approvals.c.execution_id == executions.c.execution_id))
     .where(APPROVAL_PENDING, approvals.c.expires_at <= MOMENT)
@@ -122,12 +125,14 @@ _LOCK_DUE = (
     .limit(sa.bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=executions)
 )
-_PENDING_OF = _loading(APPROVAL_PENDING)
-_MEANT_AND_PENDING_OF = _loading(
-    sa.or_(
-        APPROVAL_PENDING,
-        approvals.c.approval_request_id == sa.bindparam("request_id"),
-        approvals.c.approval_id == sa.bindparam("approval_id"),
+_PENDING_OF = Statement(_loading(APPROVAL_PENDING))
+_MEANT_AND_PENDING_OF = Statement(
+    _loading(
+        sa.or_(
+            APPROVAL_PENDING,
+            approvals.c.approval_request_id == sa.bindparam("request_id"),
+            approvals.c.approval_id == sa.bindparam("approval_id"),
+        )
     )
 )
 
@@ -221,4 +226,4 @@ _COUNTS = """
 )
 SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM ended) AS ended
 """
-_SAVE = sa.text(_CHANGES + history.RECORD + _COUNTS)
+_SAVE = Statement(sa.text(_CHANGES + history.RECORD + _COUNTS))

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -11,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.sql.base import Executable
 
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
+from controlplane.storage.statement import Statement, to_row
 
 # Classes of SQLSTATE that mean "not now" rather than "never": the connection or the right to it, resources, operator
 # intervention, a lock that was not to be had, a statement or a transaction over its time, a deadlock or a
@@ -38,11 +40,12 @@ class Changes:
 class Connection:
     """One open transaction. Services are given one and never open or commit it themselves."""
 
-    __slots__ = ("_sql", "changes", "kept")
+    __slots__ = ("_driver", "_sql", "changes", "kept")
 
     def __init__(self, sql: AsyncConnection) -> None:
         """Wrap an open transaction."""
         self._sql = sql
+        self._driver: Any = sql.sync_connection.connection.driver_connection if sql.sync_connection else None
         self.changes = Changes()
         self.kept = False
 
@@ -54,16 +57,25 @@ class Connection:
         """
         self.kept = True
 
-    async def rows(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
-        """Run a statement and return all its rows."""
+    async def rows(self, statement: Statement | Executable, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        """Run a statement and return all its rows, each with its columns as attributes."""
+        if isinstance(statement, Statement):
+            found = await self._driver.fetch(statement.text, *statement.arguments(values or {}))
+            return [to_row(record) for record in found]
         return (await self._sql.execute(statement, values)).all()
 
-    async def row(self, statement: Executable, values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
+    async def row(self, statement: Statement | Executable, values: Mapping[str, Any] | None = None) -> Any | None:
         """Run a statement and return its only row, or None."""
-        return (await self._sql.execute(statement, values)).one_or_none()
+        rows = await self.rows(statement, values)
+        if len(rows) > 1:
+            raise RuntimeError(f"one row was expected, {len(rows)} came")
+        return rows[0] if rows else None
 
-    async def run(self, statement: Executable, values: Mapping[str, Any] | None = None) -> int:
+    async def run(self, statement: Statement | Executable, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement and return how many rows it touched."""
+        if isinstance(statement, Statement):
+            done: str = await self._driver.execute(statement.text, *statement.arguments(values or {}))
+            return int(done.rpartition(" ")[2])
         return (await self._sql.execute(statement, values)).rowcount
 
 
@@ -139,8 +151,10 @@ class unavailable:  # noqa: N801
 
 def is_passing(error: BaseException) -> bool:
     """True when an exception means that the database is away or busy, not that a statement is wrong."""
-    if isinstance(error, PoolTimeout | OSError):
+    if isinstance(error, PoolTimeout | OSError | asyncpg.InterfaceError):
         return True
+    if isinstance(error, asyncpg.PostgresError):
+        return str(error.sqlstate or "").startswith(_PASSING)
     if not isinstance(error, DBAPIError):
         return False
     state = str(getattr(error.orig, "sqlstate", None) or "")

@@ -11,6 +11,7 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import executions, notes
 
 
@@ -140,8 +141,8 @@ async def notes_of(conn: Connection, execution_id: str) -> list[Note]:
 
 
 # Built once: building one of these costs more than running it.
-_GET = sa.select(*_RUN).where(executions.c.execution_id == sa.bindparam("execution_id"))
-_START = (
+_GET = Statement(sa.select(*_RUN).where(executions.c.execution_id == sa.bindparam("execution_id")))
+_START = Statement(
     upsert(executions)
     .values(
         {field: sa.bindparam(field) for field in Starting.__struct_fields__}

@@ -11,6 +11,7 @@ from msgspec import Struct
 from controlplane.domain.events import Fact
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import history
 
 
@@ -59,7 +60,7 @@ RECORD = """
     ) WITH ORDINALITY AS v
     ORDER BY v.ordinality
 """
-_RECORD = sa.text(RECORD)
+_RECORD = Statement(sa.text(RECORD))
 
 
 def encoded(facts: Sequence[Fact]) -> str:
@@ -137,8 +138,9 @@ async def since(conn: Connection, horizon: str | None) -> News:
     )
 
 
-_MARK = sa.text("SELECT CAST(pg_current_snapshot() AS text) AS horizon")
-_SINCE = sa.text("""
+_MARK = Statement(sa.text("SELECT CAST(pg_current_snapshot() AS text) AS horizon"))
+_SINCE = Statement(
+    sa.text("""
 WITH fresh AS (
     SELECT seq, approval_id, settles FROM history
     WHERE xid >= pg_snapshot_xmax(CAST(CAST(:horizon AS text) AS pg_snapshot))
@@ -149,3 +151,4 @@ WITH fresh AS (
 SELECT CAST(pg_current_snapshot() AS text) AS horizon, fresh.*
 FROM (SELECT 1) AS always LEFT JOIN fresh ON true
 """)
+)

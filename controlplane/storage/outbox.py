@@ -11,6 +11,7 @@ from controlplane.domain.deliveries import CLAIMS_PER_TARGET, LEASE, Claimed, De
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import DELIVERY_PENDING, approvals, deliveries
 
 # How many due rows are looked at for each that may be taken, so that one target's crowd does not hide the others.
@@ -125,27 +126,32 @@ def _claim_statement() -> sa.Executable:
 
 
 # Built once: building one of these costs more than running it.
-_CLAIM = _claim_statement()
-_MARK_WRITING = (
+_CLAIM = Statement(_claim_statement())
+_MARK_WRITING = Statement(
     sa.update(deliveries)
     .where(
-        deliveries.c.delivery_id == sa.bindparam("id"), deliveries.c.fence == sa.bindparam("holds"), DELIVERY_PENDING
+        deliveries.c.delivery_id == sa.bindparam("id"),
+        deliveries.c.fence == sa.bindparam("holds"),
+        DELIVERY_PENDING,
     )
     .values(writing_fence=sa.bindparam("holds"))
 )
-_NEXT_DUE_IN = sa.select(
-    sa.func.extract(
-        "epoch",
-        sa.select(deliveries.c.due_at)
-        .where(DELIVERY_PENDING, _FREE)
-        .order_by(deliveries.c.due_at)
-        .limit(1)
-        .scalar_subquery()
-        - _NOW,
-    ).label("seconds")
+_NEXT_DUE_IN = Statement(
+    sa.select(
+        sa.func.extract(
+            "epoch",
+            sa.select(deliveries.c.due_at)
+            .where(DELIVERY_PENDING, _FREE)
+            .order_by(deliveries.c.due_at)
+            .limit(1)
+            .scalar_subquery()
+            - _NOW,
+        ).label("seconds")
+    )
 )
 # Rows are locked in order of their ids, as everywhere where several of one execution may be taken.
-_SETTLE = sa.text("""
+_SETTLE = Statement(
+    sa.text("""
 WITH tried AS (
     SELECT * FROM unnest(CAST(:ids AS text[]), CAST(:fences AS bigint[]), CAST(:statuses AS text[]),
                          CAST(:retries AS interval[]), CAST(:codes AS int[]), CAST(:errors AS text[]))
@@ -164,3 +170,4 @@ FROM locked JOIN tried t USING (delivery_id)
 WHERE d.delivery_id = locked.delivery_id AND d.fence = t.fence AND d.status = 'pending'
 RETURNING d.delivery_id
 """)
+)

@@ -9,6 +9,7 @@ from controlplane.storage.approvals import Place
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
+from controlplane.storage.statement import Statement
 from controlplane.storage.tables import parked, seen_webhooks
 
 _PARKED = columns(parked, Parked)
@@ -21,7 +22,7 @@ async def lock_asking(conn: Connection, request_id: str) -> None:
     Taken before the execution's lock, by asks shared and by the slow path of early answers alone, so that one of
     the two always sees the other.
     """
-    await conn.run(sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:id, 1))"), {"id": request_id})
+    await conn.run(_LOCK_SHARED, {"id": request_id})
 
 
 async def lock_parking(conn: Connection, request_id: str, sender: str) -> None:
@@ -127,20 +128,25 @@ async def forget(conn: Connection, sender: str, keys: list[str]) -> None:
 
 
 # Built once: building one of these costs more than running it.
-_WAITING_FOR = sa.select(*_PARKED).where(
-    parked.c.approval_request_id == sa.bindparam("request_id"),
-    sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == sa.bindparam("execution_id")),
-    _ALIVE,
+_LOCK_SHARED = Statement(sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:id, 1))"))
+_WAITING_FOR = Statement(
+    sa.select(*_PARKED).where(
+        parked.c.approval_request_id == sa.bindparam("request_id"),
+        sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == sa.bindparam("execution_id")),
+        _ALIVE,
+    )
 )
-_SEEN = (
+_SEEN = Statement(
     sa.select(seen_webhooks.c.outcome)
     .where(seen_webhooks.c.sender == sa.bindparam("sender"), seen_webhooks.c.key == sa.any_(bound_texts("keys")))
     .order_by(seen_webhooks.c.at)
     .limit(1)
 )
-_REMEMBER = sa.text("""
+_REMEMBER = Statement(
+    sa.text("""
 INSERT INTO seen_webhooks (sender, key, approval_id, outcome)
 SELECT :sender, key, :approval_id, CAST(:outcome AS jsonb) FROM unnest(CAST(:keys AS text[])) AS key
 ON CONFLICT DO NOTHING
 RETURNING key
 """)
+)

@@ -21,12 +21,8 @@ class ExactJson(UserDefinedType[bytes]):
         return lambda value: None if value is None else bytes(value).decode()
 
     def column_expression(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        """Read as text: the driver would parse what it knows to be JSON, and the spelling would be lost."""
-        return sa.type_coerce(sa.cast(column, sa.Text), self)
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Text comes out as bytes."""
-        return lambda value: value.encode() if isinstance(value, str) else value
+        """Read as bytes: the driver would parse what it knows to be JSON, and the spelling would be lost."""
+        return sa.type_coerce(sa.func.convert_to(sa.cast(column, sa.Text), "UTF8"), self)
 
 
 class Xid8(UserDefinedType[str]):

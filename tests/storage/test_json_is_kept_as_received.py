@@ -21,7 +21,7 @@ SPELLINGS = [
 
 async def test_each_place_gives_back_the_same_bytes(store: Store):
     kept = [await keep(store, f"run-{number}", spelling) for number, spelling in enumerate(SPELLINGS)]
-    assert kept == [[spelling] * 4 for spelling in SPELLINGS]
+    assert kept == [[spelling] * 5 for spelling in SPELLINGS]
 
 
 async def keep(store: Store, run: str, spelling: bytes) -> list[bytes | None]:
@@ -32,8 +32,9 @@ async def keep(store: Store, run: str, spelling: bytes) -> list[bytes | None]:
     await store.report(ExecutionStatus.SUCCEEDED, run, result=spelling)
     shown = await store.look(approval.approval_id)
     async with store.tx() as conn:
-        (listed,) = await approvals.many(conn, [approval.approval_id])
-    return [shown.payload, shown.response, (await store.run(run)).result, listed.response]
+        (listed,) = await approvals.final_among(conn, [approval.approval_id])
+        (paged,) = await approvals.page(conn, approvals.Filter(execution_id=run), None, 10)
+    return [shown.payload, shown.response, (await store.run(run)).result, listed.response, paged.payload]
 
 
 async def test_no_value_is_not_null(store: Store):

@@ -39,6 +39,7 @@ class Explaining(Connection):
     plan: Any = None
 
     async def rows(self, statement: Any, values: Any = None) -> Any:
+        statement = getattr(statement, "sql", statement)
         compiled = statement.compile(dialect=self._sql.dialect, compile_kwargs={"render_postcompile": True})
         text, params = str(compiled), compiled.params
         order = compiled.positiontup or []
