@@ -19,9 +19,10 @@ from controlplane.storage.statement import Statement, to_row
 # serialisation fault.
 _PASSING = ("08", "28", "3D", "53", "57", "55P03", "25P03", "40")
 
-_LIMITS = sa.text(
-    "SELECT set_config('statement_timeout', '5s', true), set_config('lock_timeout', '1s', true),"
-    " set_config('idle_in_transaction_session_timeout', '5s', true)"
+# One message to the server. The limits end with the transaction, so they reach through a pooler and stay with us.
+_BEGIN = (
+    "BEGIN; SET LOCAL statement_timeout = '5s'; SET LOCAL lock_timeout = '1s';"
+    " SET LOCAL idle_in_transaction_session_timeout = '5s'"
 )
 
 
@@ -42,10 +43,10 @@ class Connection:
 
     __slots__ = ("_driver", "_sql", "changes", "kept")
 
-    def __init__(self, sql: AsyncConnection) -> None:
-        """Wrap an open transaction."""
+    def __init__(self, sql: AsyncConnection, driver: Any = None) -> None:
+        """Wrap an open transaction: SQLAlchemy's connection and the driver's below it."""
         self._sql = sql
-        self._driver: Any = sql.sync_connection.connection.driver_connection if sql.sync_connection else None
+        self._driver = driver
         self.changes = Changes()
         self.kept = False
 
@@ -86,8 +87,10 @@ def make_engine(url: str, pool_size: int) -> AsyncEngine:
         url: `postgresql://...`, any spelling.
         pool_size: connections at most; a caller waits 5 s for one and is then told that the database is away.
     """
-    return create_async_engine(
+    engine = create_async_engine(
         sa.make_url(url).set(drivername="postgresql+asyncpg"),
+        # Transactions are begun and ended by `transaction`, through the driver.
+        isolation_level="AUTOCOMMIT",
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
@@ -95,6 +98,14 @@ def make_engine(url: str, pool_size: int) -> AsyncEngine:
         hide_parameters=True,
         connect_args={"timeout": 5, "command_timeout": 10},
     )
+    sa.event.listen(engine.sync_engine, "checkout", _replace_if_closed)
+    return engine
+
+
+def _replace_if_closed(connection: Any, *_: object) -> None:
+    """Have the pool make a new connection for one that the server has closed meanwhile."""
+    if connection.driver_connection.is_closed():
+        raise sa.exc.DisconnectionError
 
 
 @asynccontextmanager
@@ -111,14 +122,38 @@ async def transaction(
             was cut off and may stand (asking again is safe everywhere).
     """
     with unavailable():
-        async with engine.connect() as sql, sql.begin():
-            await sql.execute(_LIMITS)
-            connection = Connection(sql)
+        async with _begun(engine) as connection:
             with _Refusal(connection) as refusal:
                 yield connection
     after_commit(connection.changes)
     if refusal.error is not None:
         raise refusal.error
+
+
+@asynccontextmanager
+async def _begun(engine: AsyncEngine) -> AsyncIterator[Connection]:
+    """A transaction that is committed at the end; whatever goes wrong, it is not, and its connection is clean."""
+    async with engine.connect() as sql:
+        driver: Any = (await sql.get_raw_connection()).driver_connection
+        try:
+            await driver.execute(_BEGIN)
+            yield Connection(sql, driver)
+            ended = await driver.execute("COMMIT")
+        except Exception:
+            await _roll_back(driver)
+            raise
+        except BaseException:
+            driver.terminate()  # cancelled: perhaps in the middle of a statement, so nobody uses it again
+            raise
+        if ended != "COMMIT":
+            raise RuntimeError("a statement had failed, so the transaction was rolled back instead of committed")
+
+
+async def _roll_back(driver: Any) -> None:
+    try:
+        await driver.execute("ROLLBACK")
+    except Exception:
+        driver.terminate()
 
 
 class _Refusal:

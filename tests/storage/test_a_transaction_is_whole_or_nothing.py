@@ -1,6 +1,7 @@
 """A refusal undoes everything but what was kept, and an absent database is said to be absent, whatever its sign."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 
@@ -201,3 +202,53 @@ async def until_gone(watcher: "asyncpg.Connection[asyncpg.Record]", pid: int) ->
     async with asyncio.timeout(10):
         while await watcher.fetchval("SELECT 1 FROM pg_stat_activity WHERE pid = $1", pid):
             await asyncio.sleep(0.005)
+
+
+async def test_a_statement_that_failed_unseen_is_never_called_committed(store: Store, rows: Rows):
+    async def swallow() -> None:
+        async with store.tx() as conn:
+            await record(conn, "fact")
+            with contextlib.suppress(ProgrammingError):
+                await conn.rows(sa.text("SELECT nothing_of_this_name"))
+
+    with pytest.raises(RuntimeError, match="rolled back"):
+        await swallow()
+    assert await rows.history() == []
+    assert not store.changes.wrote
+
+
+async def test_a_cancelled_transaction_leaves_nothing_and_the_pool_goes_on(database: Database, rows: Rows):
+    engine = make_engine(database.url, 1)
+    entered = asyncio.Event()
+
+    async def sleep() -> None:
+        async with transaction(engine) as conn:
+            await record(conn, "fact")
+            entered.set()
+            await conn.rows(sa.text("SELECT pg_sleep(4)"))
+
+    sleeping = asyncio.create_task(sleep())
+    await entered.wait()
+    sleeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sleeping
+    async with transaction(engine) as conn:
+        await conn.rows(ONE)
+    assert await rows.history() == []
+    await engine.dispose()
+
+
+async def test_a_connection_that_was_closed_meanwhile_is_replaced_unnoticed(database: Database, rows: Rows):
+    engine = make_engine(database.url, 1)
+    async with transaction(engine) as conn:
+        (first,) = await conn.rows(PID)
+    async with engine.connect() as sql:
+        driver = (await sql.get_raw_connection()).driver_connection
+    await rows.sql.execute("SELECT pg_terminate_backend($1)", first.pid)
+    async with asyncio.timeout(5):
+        while not driver.is_closed():
+            await asyncio.sleep(0.001)
+    async with transaction(engine) as conn:
+        (second,) = await conn.rows(PID)
+    assert second.pid != first.pid
+    await engine.dispose()

@@ -58,7 +58,7 @@ async def test_the_index_bounds_the_look(store: Store, rows: Rows):
 
 async def plan_of(store: Store, look: Callable[[Connection], Awaitable[Any]]) -> Any:
     async with store.engine.connect() as sql:
-        await sql.execute(sa.text("SET LOCAL enable_seqscan = off"))
+        await sql.execute(sa.text("SET enable_seqscan = off"))
         conn = Explaining(sql)
         await look(conn)
     return conn.plan
