@@ -44,10 +44,12 @@ def configure(log_format: Literal["console", "json"], log_level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=max(level, logging.INFO), force=True)
-    # A server that was set up with uvicorn's own logging must not keep its lines to itself.
+    # A server that was set up with uvicorn's own logging must not keep its lines or a level to itself.
     for name in ("uvicorn", "uvicorn.error"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).propagate = True
+        theirs = logging.getLogger(name)
+        theirs.handlers.clear()
+        theirs.propagate = True
+        theirs.setLevel(logging.NOTSET)
     # One line a request would drown the events, and its paths may hold ids of others' runs.
     logging.getLogger("uvicorn.access").disabled = True
     for chatty in ("httpx", "alembic"):

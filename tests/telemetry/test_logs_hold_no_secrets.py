@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 import sqlalchemy as sa
 import structlog
+import uvicorn
 from sqlalchemy.exc import IntegrityError
 
 from controlplane import telemetry
@@ -79,6 +80,15 @@ def test_the_standard_library_takes_the_same_road(capsys: pytest.CaptureFixture[
     logging.getLogger("uvicorn.access").info("GET /?key=%s", CANARY)
     (line,) = written(capsys)
     assert line["event"] == "Started"
+
+
+def test_a_logger_that_was_set_up_before_takes_the_same_road(capsys: pytest.CaptureFixture[str]):
+    uvicorn.Config(app="none:none").configure_logging()
+    assert not logging.getLogger("uvicorn").propagate
+    telemetry.configure("json", "error")
+    logging.getLogger("uvicorn.error").warning("quiet")
+    logging.getLogger("uvicorn.error").error("loud")
+    assert [line["event"] for line in written(capsys)] == ["loud"]
 
 
 def test_the_level_is_obeyed(capsys: pytest.CaptureFixture[str]):
