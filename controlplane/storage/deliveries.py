@@ -71,7 +71,11 @@ async def tell_again(conn: Connection, approval: Approval, delivery_id: str) -> 
 
 
 async def make_obsolete(conn: Connection, execution_id: str) -> list[str]:
-    """End the undelivered rows of an execution that reported its own end, and return the approvals they told of."""
+    """End the undelivered rows of an execution that reported its own end, and return the approvals they told of.
+
+    The fence stays: an agent that was told may report its end before the try that told it is settled, and then that
+    try is the truth.
+    """
     # Locked in order of their ids, as the dispatcher does when it settles several.
     mine = (
         sa.select(deliveries.c.delivery_id)
@@ -84,7 +88,7 @@ async def make_obsolete(conn: Connection, execution_id: str) -> list[str]:
     statement = (
         sa.update(deliveries)
         .where(deliveries.c.delivery_id == mine.c.delivery_id)
-        .values(status=DeliveryStatus.OBSOLETE, settled_at=_NOW, fence=deliveries.c.fence + 1, lease_until=None)
+        .values(status=DeliveryStatus.OBSOLETE, settled_at=_NOW, lease_until=None)
         .returning(deliveries.c.approval_id)
     )
     return [row.approval_id for row in await conn.rows(statement)]

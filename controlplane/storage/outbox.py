@@ -47,7 +47,10 @@ async def mark_writing(conn: Connection, delivery_id: str, fence: int) -> bool:
 
 
 async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
-    """Write what tries came to, and return the deliveries that were still ours; the others are left as they are."""
+    """Write what tries came to, and return the deliveries that were still ours; the others are left as they are.
+
+    A delivery that became obsolete meanwhile is no longer tried, but one that did arrive is `delivered` all the same.
+    """
     binds = {
         "ids": [one.claimed.delivery_id for one in tried],
         "fences": [one.claimed.fence for one in tried],
@@ -158,7 +161,7 @@ WITH tried AS (
         AS t(delivery_id, fence, status, retry_in, last_status, last_error)
 ), locked AS MATERIALIZED (
     SELECT d.delivery_id FROM deliveries d
-    WHERE d.delivery_id = ANY(CAST(:ids AS text[])) AND d.status = 'pending'
+    WHERE d.delivery_id = ANY(CAST(:ids AS text[])) AND d.status IN ('pending', 'obsolete')
     ORDER BY d.delivery_id FOR UPDATE
 )
 UPDATE deliveries d
@@ -167,7 +170,8 @@ SET status = t.status, lease_until = NULL, writing_fence = NULL, last_status = t
     due_at = CASE WHEN t.retry_in IS NULL THEN d.due_at ELSE clock_timestamp() + t.retry_in END,
     settled_at = CASE WHEN t.status = 'pending' THEN NULL ELSE clock_timestamp() END
 FROM locked JOIN tried t USING (delivery_id)
-WHERE d.delivery_id = locked.delivery_id AND d.fence = t.fence AND d.status = 'pending'
+WHERE d.delivery_id = locked.delivery_id AND d.fence = t.fence
+  AND (d.status = 'pending' OR (d.status = 'obsolete' AND t.status = 'delivered'))
 RETURNING d.delivery_id
 """)
 )

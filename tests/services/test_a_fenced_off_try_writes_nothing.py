@@ -8,10 +8,10 @@ from controlplane.services import deliveries
 from controlplane.storage.outbox import Tried
 from tests.services.store import Rows, Store
 
-TAKES_OVER = {
-    "told again": "UPDATE deliveries SET fence = fence + 1, url = 'http://elsewhere/'",
-    "run ended": "UPDATE deliveries SET fence = fence + 1, status = 'obsolete', settled_at = clock_timestamp()",
-}
+TAKES_OVER = [
+    ("UPDATE deliveries SET fence = fence + 1, url = 'http://elsewhere/'", Attempt(200)),
+    ("UPDATE deliveries SET status = 'obsolete', settled_at = clock_timestamp()", Attempt(500)),
+]
 
 
 async def claim_of(store: Store, count: int) -> list[Claimed]:
@@ -44,9 +44,9 @@ async def test_several_are_settled_at_once_and_only_those_still_held(store: Stor
 
 
 async def test_who_waits_for_the_one_that_takes_over_writes_nothing(store: Store, rows: Rows, watcher: Rows):
-    for claimed, takes in zip(await claim_of(store, len(TAKES_OVER)), TAKES_OVER.values(), strict=True):
+    for claimed, (takes, attempt) in zip(await claim_of(store, len(TAKES_OVER)), TAKES_OVER, strict=True):
         async with rows.holding(f"{takes} WHERE delivery_id = $1", claimed.delivery_id):
-            (settling,) = await watcher.queue(store.settle(claimed, Attempt(200)))
+            (settling,) = await watcher.queue(store.settle(claimed, attempt))
         assert not await settling
     assert await rows.column("SELECT status FROM deliveries ORDER BY delivery_id") == ["pending", "obsolete"]
     assert await rows.value("SELECT count(*) FROM deliveries WHERE last_status IS NOT NULL") == 0

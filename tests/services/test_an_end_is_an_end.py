@@ -3,6 +3,7 @@
 import pytest
 
 from controlplane.domain.approvals import ApprovalStatus, OnExpiry
+from controlplane.domain.deliveries import Attempt
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.services import executions
@@ -102,7 +103,19 @@ async def test_an_end_reported_makes_undelivered_callbacks_obsolete(store: Store
     assert "delivery.obsolete" in await rows.history()
     async with store.tx() as conn:
         assert not await outbox.told(conn, first)
-    assert claimed.fence < await rows.value("SELECT fence FROM deliveries")
+    assert not await store.settle(claimed, Attempt(500))
+    assert await rows.column("SELECT status FROM deliveries") == ["obsolete"]
+    assert await store.claim() == []
+
+
+async def test_a_callback_that_arrived_counts_though_the_run_ended_before_it_was_settled(store: Store, rows: Rows):
+    first = await ask_both(store)
+    await store.decide(first)
+    (claimed,) = await store.claim()
+    await store.report(ExecutionStatus.SUCCEEDED)
+    assert await store.settle(claimed, Attempt(200))
+    assert await rows.column("SELECT status FROM deliveries") == ["delivered"]
+    assert (await rows.history())[-2:] == ["delivery.obsolete", "delivery.delivered"]
 
 
 @pytest.mark.parametrize("status", sorted(set(ExecutionStatus) - FINAL_EXECUTION))
