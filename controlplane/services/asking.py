@@ -65,7 +65,7 @@ async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new
 
 async def _use_parked(conn: Connection, case: Case, approval: Approval) -> Case:
     """Apply the answer that came before its question, if there is one, and drop the others."""
-    waiting = await parked.waiting_for(conn, approval.approval_request_id, approval.execution_id)
+    waiting = await parked.take_waiting(conn, approval.approval_request_id, approval.execution_id)
     if not waiting:
         return case
     choice = parking.choose(waiting, approval.decided_by)

@@ -31,9 +31,13 @@ async def lock_parking(conn: Connection, request_id: str, sender: str) -> None:
     await conn.run(sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 2))"), {"id": sender})
 
 
-async def waiting_for(conn: Connection, request_id: str, execution_id: str) -> tuple[Parked, ...]:
-    """The answers parked under a request id for this execution or for any, still in their time."""
-    rows = await conn.rows(_WAITING_FOR, {"request_id": request_id, "execution_id": execution_id})
+async def take_waiting(conn: Connection, request_id: str, execution_id: str) -> tuple[Parked, ...]:
+    """Lock the answers parked under a request id for this execution or for any, still in their time.
+
+    Asks of several executions run side by side: an answer that one of them is using is waited for, and no longer
+    there for the other.
+    """
+    rows = await conn.rows(_TAKE_WAITING, {"request_id": request_id, "execution_id": execution_id})
     return tuple(to_struct(row, Parked) for row in rows)
 
 
@@ -129,12 +133,15 @@ async def forget(conn: Connection, sender: str, keys: list[str]) -> None:
 
 # Built once: building one of these costs more than running it.
 _LOCK_SHARED = Statement(sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:id, 1))"))
-_WAITING_FOR = Statement(
-    sa.select(*_PARKED).where(
+_TAKE_WAITING = Statement(
+    sa.select(*_PARKED)
+    .where(
         parked.c.approval_request_id == sa.bindparam("request_id"),
         sa.or_(parked.c.execution_id.is_(None), parked.c.execution_id == sa.bindparam("execution_id")),
         _ALIVE,
     )
+    .order_by(parked.c.parked_id)
+    .with_for_update()
 )
 _SEEN = Statement(
     sa.select(seen_webhooks.c.outcome)

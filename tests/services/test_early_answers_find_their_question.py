@@ -126,6 +126,17 @@ async def test_a_named_run_goes_before_an_unnamed_answer(store: Store, rows: Row
     assert not late.outcome.applied
 
 
+async def test_of_two_runs_that_ask_at_once_one_uses_it(store: Store, rows: Rows):
+    await keep(store)
+    for run in ("run-1", "run-2"):
+        await store.start(run)
+    async with store.tx() as conn:
+        first = await asking.ask(conn, asked("a", "run-1"), Wording(), actor=AGENT, new_id=store.new_id)
+        (other,) = await rows.queue(store.ask("a", "run-2"))
+    assert (first.status, (await other).status) == (APPROVED, PENDING)
+    assert await rows.column(WEBHOOK_FACTS) == ["webhook.parked", "webhook.parked_used"]
+
+
 async def test_another_sender_than_the_one_that_may_decide_is_dropped(store: Store, rows: Rows):
     await keep(store, sender="other")
     await store.start()
