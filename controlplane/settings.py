@@ -180,13 +180,19 @@ class _Reader:
 Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 _SCHEMES = ("postgres", "postgresql", "postgresql+asyncpg")
+_SERVER = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]{1,5})?")
 
 
 def _database_url(raw: str) -> str:
     scheme, separator, rest = raw.strip().partition("://")
-    if not separator or scheme not in _SCHEMES or not rest:
+    if not separator or scheme not in _SCHEMES or not rest or not _SERVER.fullmatch(_server(rest)):
         raise ValueError("must be postgresql://user:password@host:port/name")
     return f"postgresql://{rest}"
+
+
+def _server(rest: str) -> str:
+    """What stands between the password, which may hold a slash, and the database's name."""
+    return rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
 
 
 def _public_url(raw: str) -> str:

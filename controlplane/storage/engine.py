@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -14,6 +15,8 @@ from sqlalchemy.sql.base import Executable
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 from controlplane.storage.statement import Statement, to_row
 
+DRIVER = "postgresql+asyncpg://"
+
 # Classes of SQLSTATE that mean "not now" rather than "never": the connection or the right to it, resources, operator
 # intervention, a lock that was not to be had, a statement or a transaction over its time, a deadlock or a
 # serialisation fault.
@@ -24,6 +27,12 @@ _BEGIN = (
     "BEGIN; SET LOCAL statement_timeout = '5s'; SET LOCAL lock_timeout = '1s';"
     " SET LOCAL idle_in_transaction_session_timeout = '5s'"
 )
+
+
+class DatabaseUrlWrong(HoldshortError):
+    """The database's URL cannot be used; correct it."""
+
+    code = "database_url_wrong"
 
 
 class Changes:
@@ -80,15 +89,39 @@ class Connection:
         return (await self._sql.execute(statement, values)).rowcount
 
 
+async def connect(url: str, *, timeout: float, command_timeout: float | None = None) -> Any:
+    """A connection of the driver's own, not in any pool.
+
+    The driver reads the URL, as SQLAlchemy would not know what providers put behind its `?` (sslmode, sslrootcert).
+
+    Args:
+        url: `postgresql://...`, any spelling, with the parameters that libpq takes.
+        timeout: seconds to connect in.
+        command_timeout: seconds for each statement; None sets no limit.
+
+    Raises:
+        DatabaseUrlWrong: the URL has a part that means nothing.
+        OSError, asyncpg.PostgresError: the server is not there, or does not let us in.
+    """
+    try:
+        dsn = sa.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        return await asyncpg.connect(dsn, timeout=timeout, command_timeout=command_timeout)
+    except OSError:
+        raise  # a certificate that does not hold is a ValueError too
+    except (sa.exc.ArgumentError, ValueError) as fault:
+        raise DatabaseUrlWrong(f"The database's URL cannot be used ({fault}); correct it.") from None
+
+
 def make_engine(url: str, pool_size: int) -> AsyncEngine:
     """An engine with a fixed pool: at most `pool_size` connections, each call with a deadline of its own.
 
     Args:
-        url: `postgresql://...`, any spelling.
+        url: as `connect`.
         pool_size: connections at most; a caller waits 5 s for one and is then told that the database is away.
     """
     engine = create_async_engine(
-        sa.make_url(url).set(drivername="postgresql+asyncpg"),
+        DRIVER,
+        async_creator=partial(connect, url, timeout=5, command_timeout=10),
         # Transactions are begun and ended by `transaction`, through the driver.
         isolation_level="AUTOCOMMIT",
         pool_size=pool_size,
@@ -96,7 +129,6 @@ def make_engine(url: str, pool_size: int) -> AsyncEngine:
         pool_timeout=5,
         # A statement's values are callers' bodies and secrets; an error that is logged must not carry them.
         hide_parameters=True,
-        connect_args={"timeout": 5, "command_timeout": 10},
     )
     sa.event.listen(engine.sync_engine, "checkout", _replace_if_closed)
     return engine

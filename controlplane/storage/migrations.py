@@ -1,5 +1,6 @@
 """Bring a database to the schema that this server knows, once, however many servers start; refuse any other."""
 
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from controlplane.domain.errors import HoldshortError
-from controlplane.storage.engine import unavailable
+from controlplane.storage.engine import DRIVER, connect, unavailable
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended('holdshort.migrate', 0))")
@@ -52,9 +53,7 @@ async def migrate(url: str) -> Migrated:
         SchemaUnknown: the database is at a revision that this server does not know.
         DatabaseUnavailable: the database is away.
     """
-    engine = create_async_engine(
-        sa.make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool, connect_args={"timeout": 10}
-    )
+    engine = create_async_engine(DRIVER, async_creator=partial(connect, url, timeout=10), poolclass=NullPool)
     try:
         with unavailable():
             async with engine.begin() as conn:

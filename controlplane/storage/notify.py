@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import sqlalchemy as sa
 
-from controlplane.storage.engine import Connection
+from controlplane.storage.engine import Connection, connect
 
 CHANNEL = "holdshort"
 PING_SECONDS = 5.0
@@ -48,9 +48,7 @@ async def listen(url: str, heard: Callable[[], None]) -> AsyncIterator[Listener]
         url: the database; past any transaction pooler.
         heard: called for every notification.
     """
-    dsn = sa.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    async with asyncio.timeout(_DEADLINE_SECONDS):
-        connection = await asyncpg.connect(dsn)
+    connection = await connect(url, timeout=_DEADLINE_SECONDS)
     try:
         async with asyncio.timeout(_DEADLINE_SECONDS):
             await connection.add_listener(CHANNEL, lambda *_: heard())

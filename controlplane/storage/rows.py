@@ -9,9 +9,9 @@ import sqlalchemy as sa
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
 
-def to_struct(row: sa.Row[Any], kind: type[StructType]) -> StructType:
+def to_struct(row: Any, kind: type[StructType]) -> StructType:
     """Build a frozen struct from a row that has a column for each of its required fields."""
-    # By attributes: the keys of a row's mapping are a subclass of str, which msgspec refuses.
+    # By attributes, which both kinds of row have, SQLAlchemy's and those of `Statement`.
     return msgspec.convert(row, kind, from_attributes=True)
 
 

@@ -45,10 +45,19 @@ def test_each_spelling_of_a_database_url_means_the_same(spelling: str):
 
 
 @pytest.mark.parametrize(
+    "rest", ["/d?host=/run/postgresql", "h", "u:p@[::1]:5432/d", "u:p:q/r@a:1/d", "u:p%40@h/d?sslmode=require"]
+)
+def test_a_database_url_may_name_its_server_in_every_way_of_libpq(rest: str):
+    assert load({"HOLDSHORT_DATABASE_URL": f"postgresql://{rest}"}).database_url == f"postgresql://{rest}"
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("DATABASE_URL", "postgresql://"),
         ("DATABASE_URL", "h/d"),
+        ("DATABASE_URL", "postgresql://u:p@h:port/d"),
+        ("DATABASE_URL", "postgresql://u:p@h:123456/d"),
         ("POOL_SIZE", "0"),
         ("POOL_SIZE", "1001"),
         ("POOL_SIZE", "-1"),
