@@ -18,9 +18,9 @@ from controlplane.storage.statement import Statement, to_row
 DRIVER = "postgresql+asyncpg://"
 
 # Classes of SQLSTATE that mean "not now" rather than "never": the connection or the right to it, resources, operator
-# intervention, a lock that was not to be had, a statement or a transaction over its time, a deadlock or a
-# serialisation fault.
-_PASSING = ("08", "28", "3D", "53", "57", "55P03", "25P03", "40")
+# intervention, a lock that was not to be had, a statement or a transaction over its time, a server that may not be
+# written (a standby, until it is promoted), a deadlock or a serialisation fault.
+_PASSING = ("08", "28", "3D", "53", "57", "55P03", "25P03", "25006", "40")
 
 # One message to the server. The limits end with the transaction, so they reach through a pooler and stay with us.
 _BEGIN = (
@@ -186,6 +186,9 @@ async def _roll_back(driver: Any) -> None:
         await driver.execute("ROLLBACK")
     except Exception:
         driver.terminate()
+    except BaseException:
+        driver.terminate()  # cancelled: perhaps before it was sent
+        raise
 
 
 class _Refusal:

@@ -89,6 +89,11 @@ async def test_a_wrong_statement_is_no_absent_database(store: Store):
         await run_all(store, "INSERT INTO executions (execution_id, node_id, status) VALUES ('x', 'n', 'odd')")
 
 
+async def test_a_database_that_may_not_be_written_now_is_an_absent_one(store: Store):
+    with pytest.raises(DatabaseUnavailable):
+        await run_all(store, "SET TRANSACTION READ ONLY", "DELETE FROM parked")
+
+
 async def use(url: str) -> None:
     """One trivial transaction on an engine of its own."""
     engine = make_engine(url, 1)
@@ -251,4 +256,25 @@ async def test_a_connection_that_was_closed_meanwhile_is_replaced_unnoticed(data
     async with transaction(engine) as conn:
         (second,) = await conn.rows(PID)
     assert second.pid != first.pid
+    await engine.dispose()
+
+
+async def test_a_rollback_that_was_cut_off_is_not_trusted(database: Database, rows: Rows):
+    engine = make_engine(database.url, 1)
+    pids: list[int] = []
+
+    async def fail() -> None:
+        async with transaction(engine) as conn:
+            pids.append(await backend(conn))
+            await record(conn, "fact")
+            asyncio.get_running_loop().call_soon(failing.cancel)
+            raise ZeroDivisionError
+
+    failing = asyncio.create_task(fail())
+    with pytest.raises(asyncio.CancelledError):
+        await failing
+    async with transaction(engine) as conn:
+        pids.append(await backend(conn))
+    assert pids[0] != pids[1]
+    assert await rows.history() == []
     await engine.dispose()
