@@ -42,6 +42,17 @@ class Api:
         """
         return self._call("GET", path, params={name: value for name, value in query.items() if value is not None})
 
+    def page(self, path: str, member: str, **query: str | int | None) -> Document:
+        """Read a page whose rows are in `member`.
+
+        Raises:
+            ApiFault: as `get`, or what answered has no such rows.
+        """
+        found = self.get(path, **query)
+        if not isinstance(found.get(member), list):
+            raise ApiFault(f"{self._url} answered without {member}; is it a control plane?")
+        return found
+
     def post(self, path: str, body: Document) -> Document:
         """Post a document and read the answer.
 

@@ -26,7 +26,7 @@ def approvals() -> None:
 @json_option
 def list_approvals(status: str | None, limit: int, url: str, *, as_json: bool) -> None:
     """List approvals, newest first."""
-    page = Api(url).get("/approvals", status=status, limit=limit)
+    page = Api(url).page("/approvals", "approvals", status=status, limit=limit)
     if as_json:
         print_json(page)
     else:

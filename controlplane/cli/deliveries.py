@@ -21,7 +21,7 @@ def deliveries() -> None:
 @json_option
 def list_deliveries(status: str | None, limit: int, url: str, *, as_json: bool) -> None:
     """List deliveries, newest first."""
-    page = Api(url).get("/deliveries", status=status, limit=limit)
+    page = Api(url).page("/deliveries", "deliveries", status=status, limit=limit)
     if as_json:
         print_json(page)
     else:

@@ -11,7 +11,8 @@ from msgspec import structs
 
 from controlplane.cli import serving
 from controlplane.cli.environment import SECRET_FILE, ended_by_signals, prepare
-from controlplane.cli.faults import WrongUsage
+from controlplane.cli.faults import Fault, WrongUsage
+from controlplane.cli.kept import keep_secret, read_secret
 from controlplane.cli.postgres import run_embedded, run_ephemeral
 from controlplane.cli.serve import host_option, port_option, run_app
 from controlplane.domain.webhook_secrets import WebhookSecret
@@ -36,9 +37,9 @@ def dev(host: str, port: int, *, ephemeral: bool) -> None:
         raise WrongUsage("--ephemeral is for the embedded database; unset HOLDSHORT_DATABASE_URL first")
     with ended_by_signals():
         server = serving.listen(host, port)
-        with _database(settings, ephemeral=ephemeral) as ready:
+        with _usable_home(settings.home), _database(settings, ephemeral=ephemeral) as ready:
             asyncio.run(migrations.migrate(ready.migration_database_url or _url(ready)))
-            _say_where(serving.url_of(server), ready)
+            _say_where(serving.url_of(server), ready, given=settings.database_url is not None)
             run_app(ready, server)
 
 
@@ -55,6 +56,17 @@ def _database(settings: Settings, *, ephemeral: bool) -> Iterator[Settings]:
         yield _with_secret(ours, embedded.cluster.area.parent)
 
 
+@contextmanager
+def _usable_home(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        at = Path(os.fsdecode(fault.filename or ""))
+        if not (at.is_relative_to(home) or home.is_relative_to(at)):
+            raise
+        raise Fault(f"{home} cannot be used ({fault.strerror}); set HOLDSHORT_HOME to another directory") from fault
+
+
 def _url(settings: Settings) -> str:
     return settings.database_url or ""
 
@@ -64,16 +76,15 @@ def _with_secret(settings: Settings, home: Path) -> Settings:
     if settings.webhook_secrets:
         return settings
     file = home / SECRET_FILE
-    if not file.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        file.touch(mode=0o600)
-        file.write_text(os.urandom(24).hex())
-    return structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, file.read_text().strip()),))
+    home.mkdir(parents=True, exist_ok=True)
+    secret = read_secret(file) or keep_secret(file, os.urandom(24).hex())
+    return structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, secret),))
 
 
-def _say_where(url: str, settings: Settings) -> None:
+def _say_where(url: str, settings: Settings, *, given: bool) -> None:
     click.echo(f"Holdshort   {url}")
-    click.echo(f"database    {settings.database_url}")
+    # Whoever gave the URL knows it, and its password is not one of ours to show.
+    click.echo(f"database    {'HOLDSHORT_DATABASE_URL' if given else settings.database_url}")
     if [secret.sender for secret in settings.webhook_secrets] == [SENDER]:
         click.echo(f"webhooks    signed with {settings.webhook_secrets[0].secret}  (`holdshort sign` makes the header)")
     click.echo("Ctrl-C stops it.")

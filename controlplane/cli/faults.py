@@ -25,7 +25,13 @@ def fault_of(error: Exception) -> click.ClickException:
     if isinstance(error, SettingsFault):
         return WrongUsage(f"the settings are wrong:\n{error}")
     if isinstance(error, DatabaseUnavailable):
-        return Fault(f"the database cannot be reached ({error.__cause__}); start it, or correct its URL")
+        return Fault(f"the database cannot be reached ({_reason(error.__cause__)}); start it, or correct its URL")
     if isinstance(error, HoldshortError):
         return Fault(error.message)
-    return Fault(f"{type(error).__name__}: {error} (HOLDSHORT_LOG_LEVEL=debug shows where)")
+    return Fault(f"{type(error).__name__}: {' '.join(str(error).split())} (HOLDSHORT_LOG_LEVEL=debug shows where)")
+
+
+def _reason(cause: BaseException | None) -> str:
+    """The driver's own first line, without what the layers above it wrap around it."""
+    error = getattr(cause, "orig", None) or cause
+    return (str(error).splitlines() or [type(error).__name__])[0]

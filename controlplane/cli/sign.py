@@ -8,6 +8,7 @@ import click
 from controlplane import settings
 from controlplane.cli.environment import SECRET_FILE
 from controlplane.cli.faults import WrongUsage
+from controlplane.cli.kept import read_secret
 from controlplane.domain import signatures
 
 
@@ -37,7 +38,7 @@ def _secret() -> str:
     configured = settings.load(os.environ, root=os.geteuid() == 0)
     if configured.webhook_secrets:
         return configured.webhook_secrets[0].secret
-    file = configured.home / SECRET_FILE
-    if not file.exists():
+    kept = read_secret(configured.home / SECRET_FILE)
+    if kept is None:
         raise WrongUsage("no secret is known; set HOLDSHORT_WEBHOOK_SECRETS, or start `holdshort dev` once")
-    return file.read_text().strip()
+    return kept

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from controlplane.cli.kept import keep_secret, read_secret
 from controlplane.cli.postgres.account import Account
 from controlplane.cli.postgres.binaries import Binaries
 from controlplane.cli.postgres.cluster import PORT, Cluster
@@ -112,14 +113,12 @@ def _sockets(area: Path, account: Account) -> Path:
 
 
 def _password(file: Path, cluster: Cluster, entropy: Entropy) -> str:
-    if file.exists():
-        return file.read_text()
+    kept = read_secret(file)
+    if kept is not None:
+        return kept
     if cluster.data.exists():
         raise ClusterFault(f"{file} is missing, so nobody can log in to {cluster.data}; put it back, or delete both")
-    password = entropy(24).hex()
-    file.touch(mode=0o600)
-    file.write_text(password)
-    return password
+    return keep_secret(file, entropy(24).hex())
 
 
 @contextmanager
