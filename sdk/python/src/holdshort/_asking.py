@@ -27,7 +27,7 @@ async def pause(
         callback_url: where the decision is to be pushed; None for pull only.
         timeout: seconds after which the server is asked to expire it.
     """
-    until = _deadline(timeout)
+    until = deadline(timeout)
     entry = session.registry.register(key)
     try:
         asked = await session.client.send(_call(key, question, entry, callback_url), patience=timeout)
@@ -45,7 +45,7 @@ async def pause(
 
 
 async def resume(
-    session: Session, standing: ApprovalStatus, *, callback_url: str | None, timeout: float | None
+    session: Session, standing: ApprovalStatus, *, callback_url: str | None, until: float | None
 ) -> ApprovalResult:
     """Wait for an approval that was asked before, perhaps by a process that is gone.
 
@@ -53,21 +53,20 @@ async def resume(
         session: of the running loop.
         standing: how it stood when it was looked up.
         callback_url: where the decision is to be pushed; None for pull only.
-        timeout: seconds to wait.
+        until: the loop's time to wait to, see `deadline`.
 
     Raises:
         WaitTimeout: it is still pending; nothing was changed.
     """
     if standing.final:
         return result_of(standing, standing.execution_id)
-    until = _deadline(timeout)
     key = Key(standing.execution_id, standing.approval_request_id, standing.round)
     entry = session.registry.register(key)
     entry.approval_id = standing.approval_id
     try:
         if callback_url:
             moved = _routes.set_callback(standing.approval_id, callback_url, callback_secret=entry.secret)
-            await session.client.send(moved, patience=timeout)
+            await session.client.send(moved, patience=_left(until))
         result = await _answer(session, entry, until)
     finally:
         session.registry.release(key, entry)
@@ -76,16 +75,21 @@ async def resume(
     return result
 
 
-async def find(session: Session, approval_request_id: str, *, node_id: str, execution_id: str | None) -> ApprovalStatus:
+async def find(
+    session: Session, approval_request_id: str, *, node_id: str, execution_id: str | None, until: float | None
+) -> ApprovalStatus:
     """The approval that is meant: the execution's newest under the id, else the node's.
 
     Raises:
+        ConnectionFailed: the control plane was not reached until then.
         NotFound: nobody asked under this id.
         AmbiguousRequestId: several could be meant; `details["approvals"]` lists them.
     """
     if execution_id is not None:
-        return await session.client.get_approval_status(execution_id, approval_request_id=approval_request_id)
-    found = await _all(session, ApprovalFilter(node_id=node_id, approval_request_id=approval_request_id, limit=200))
+        named = _routes.get_approval_status(execution_id, approval_request_id=approval_request_id)
+        return await session.client.send(named, patience=_left(until))
+    which = ApprovalFilter(node_id=node_id, approval_request_id=approval_request_id, limit=200)
+    found = await _all(session, which, until)
     pending = [approval for approval in found if not approval.final]
     if len(pending) == 1:
         return pending[0]
@@ -100,13 +104,15 @@ async def find(session: Session, approval_request_id: str, *, node_id: str, exec
     raise AmbiguousRequestId(details={"approvals": listed})
 
 
-async def _all(session: Session, which: ApprovalFilter) -> list[Approval]:
-    page = await session.client.list_approvals(which)
-    found = page.approvals
-    while page.next_cursor:
-        page = await session.client.list_approvals(which, cursor=page.next_cursor)
+async def _all(session: Session, which: ApprovalFilter, until: float | None) -> list[Approval]:
+    found: list[Approval] = []
+    cursor: str | None = None
+    while True:
+        page = await session.client.send(_routes.list_approvals(which, cursor=cursor), patience=_left(until))
         found += page.approvals
-    return found
+        cursor = page.next_cursor
+        if not cursor:
+            return found
 
 
 def _call(key: Key, question: Question, entry: Pause, callback_url: str | None) -> Call[Asked]:
@@ -126,8 +132,7 @@ async def _answer(session: Session, entry: Pause, until: float | None) -> Approv
     approval_id = entry.approval_id or ""
     session.waits.add(approval_id)
     try:
-        left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
-        await asyncio.wait((entry.future,), timeout=left)
+        await asyncio.wait((entry.future,), timeout=_left(until))
     finally:
         session.waits.remove(approval_id)
     if not entry.future.done():
@@ -156,5 +161,10 @@ async def stop_if_cancelled(session: Session, result: ApprovalResult) -> None:
         )
 
 
-def _deadline(timeout: float | None) -> float | None:
+def deadline(timeout: float | None) -> float | None:
+    """So many seconds from now, by the running loop's clock; None for never."""
     return None if timeout is None else asyncio.get_running_loop().time() + timeout
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - asyncio.get_running_loop().time())

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import islice
 from typing import Any
@@ -31,20 +32,23 @@ class SharedWait:
         self._client = client
         self._settled = settled
         self._held = held
-        self._ids: dict[str, None] = {}
+        self._ids: Counter[str] = Counter()
         self._added = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, approval_id: str) -> None:
-        """Wait for this approval too."""
-        self._ids[approval_id] = None
+        """Wait for this approval too, for one more."""
+        self._ids[approval_id] += 1
         self._added.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="holdshort shared wait")
 
     def remove(self, approval_id: str) -> None:
-        """Stop waiting for it; an open call that still names it is left open."""
-        self._ids.pop(approval_id, None)
+        """One less waits for it; an open call that still names it is left open."""
+        if self._ids[approval_id] > 1:
+            self._ids[approval_id] -= 1
+        else:
+            del self._ids[approval_id]
 
     async def aclose(self) -> None:
         """End the call."""
@@ -89,7 +93,7 @@ class SharedWait:
             return
         final = [approval for approval in found.approvals if approval.final]
         for approval in final:
-            self.remove(approval.approval_id)
+            del self._ids[approval.approval_id]
             self._settled(approval)
         if hold and not final:
             # A control plane with too many waits answers at once; that must not become a busy loop.
