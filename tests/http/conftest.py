@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.app import Api, in_process
-from tests.postgres import Database
+from tests.postgres import Database, Server, clone
 
 
 @pytest.fixture
@@ -22,3 +23,17 @@ async def sql(database: Database) -> AsyncIterator[Any]:
     connection = await database.connect()
     yield connection
     await connection.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_api(postgres_server: Server, template_database: str) -> AsyncIterator[Api]:
+    """One application for a whole file of tests that have no effect."""
+    with clone(postgres_server, template_database) as database:
+        async with in_process(database) as made:
+            yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_approval(shared_api: Api) -> str:
+    """A pending approval in it."""
+    return await shared_api.asked()

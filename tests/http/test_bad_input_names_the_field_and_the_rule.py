@@ -1,15 +1,12 @@
-"""Every field of every body and every parameter, wrong in every way: always 4xx, and never a word of the decoder's."""
+"""Every field of every body, wrong in every way: always 4xx, and never a word of the decoder's."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
-import pytest_asyncio
 
-from tests.app import Api, in_process, problem
-from tests.postgres import Server, clone
+from tests.app import Api, problem
+from tests.http.refusals import faults, send
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -144,31 +141,15 @@ ROUTES = [
 BY_PATH = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def api(postgres_server: Server, template_database: str) -> AsyncIterator[Api]:
+@pytest.fixture(scope="module")
+def api(shared_api: Api) -> Api:
     """One application for the whole file, as nothing here has an effect."""
-    with clone(postgres_server, template_database) as database:
-        async with in_process(database) as made:
-            yield made
+    return shared_api
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def approval(api: Api) -> str:
-    return await api.asked()
-
-
-def faults(reply: httpx.Response) -> list[dict[str, str]]:
-    """What a problem document says of fields; it never speaks of types as the decoder does."""
-    problem(reply)
-    found: list[dict[str, str]] = reply.json().get("errors", [])
-    assert all(set(each) == {"field", "rule"} for each in found)
-    assert "`" not in "".join(each["rule"] for each in found).replace("`executions`", "")
-    return found
-
-
-async def send(api: Api, path: str, raw: bytes, **headers: str) -> httpx.Response:
-    headers = headers or {"Content-Type": "application/json"}
-    return await api.client.post(f"/api/v1{path}", content=raw, headers=headers)
+@pytest.fixture(scope="module")
+def approval(shared_approval: str) -> str:
+    return shared_approval
 
 
 @BY_PATH
@@ -294,111 +275,9 @@ async def test_expires_in_hours_is_taken_as_defined(api: Api):
     assert (reply.status_code, faults(reply)[0]["field"]) == (400, "expires_in_hours")
 
 
-QUERIES: list[tuple[str, str, list[str]]] = [
-    ("/approvals", "status", ["", "x", "Pending"]),
-    ("/approvals", "order", ["", "x"]),
-    ("/approvals", "limit", ["", "0", "-1", "201", "1.5", "x", "9" * 400]),
-    (
-        "/approvals",
-        "cursor",
-        ["", "x", "!!", "é", "a" * 1025, "WzEsMl0=", "WyIwMDAxLTAxLTAxVDAwOjAwOjAwKzE0OjAwIiwieCJd"],
-    ),
-    ("/approvals", "q", ["a\x00", "x" * 257]),
-    ("/approvals", "node_id", ["\x00", "x" * 257]),
-    ("/approvals", "execution_id", ["\x00", "x" * 257]),
-    ("/approvals", "approval_request_id", ["\x00", "x" * 257]),
-    ("/executions", "status", ["", "x"]),
-    ("/executions", "stale", ["", "x", "2"]),
-    ("/executions", "limit", ["0", "201", "x"]),
-    ("/executions", "node_id", ["\x00", "x" * 257]),
-    ("/executions", "cursor", ["", "x"]),
-    ("/deliveries", "status", ["", "x"]),
-    ("/deliveries", "limit", ["0", "201", "x"]),
-    ("/deliveries", "cursor", ["", "x"]),
-    ("/parked", "limit", ["0", "201", "x"]),
-    ("/parked", "cursor", ["", "x"]),
-    ("/events", "from", ["", "x"]),
-    ("/events", "types", ["\x00", "x" * 257]),
-    ("/events", "execution_id", ["\x00", "x" * 257]),
-    ("/executions/run-1/approval-status", "wait", ["", "abc", "nan", "inf", "-1", "61", "1e999", "-0.1"]),
-    ("/executions/run-1/approval-status", "approval_request_id", ["\x00", "x" * 257]),
-]
-
-
-async def test_a_wrong_parameter_is_422_with_its_name(api: Api, approval: str):
-    missed = []
-    for path, name, values in QUERIES:
-        for value in values:
-            reply = await api.get(path, **{name: value})
-            if reply.status_code != 422 or [each["field"] for each in faults(reply)] != [name]:
-                missed.append((path, name, value[:40], reply.status_code, reply.text[:200]))
-    assert missed == []
-
-
-async def test_a_wrong_last_event_id_is_422(api: Api):
-    for value in (
-        "x",
-        "MS4x" * 100,
-        "MQ==",
-        "LTEuMA==",
-        "?",
-        "OTk5OTk5OTk5OTk5OTk5OTk5OTk5Ljk5",
-    ):
-        reply = await api.client.get("/api/v1/events", headers={"Last-Event-ID": value})
-        assert (reply.status_code, faults(reply)[0]["field"]) == (422, "Last-Event-ID"), value
-
-
-async def test_a_path_that_can_name_nothing_is_404(api: Api, approval: str):
-    reply = None
-    for value in (
-        "%00",
-        "a%0Ab",
-        "%1B",
-        "x" * 200,
-        "%C3%A9",
-        "%ED%A0%80",
-        "%FF",
-        "a%2Fb",
-        "apr_%00",
-        "apr_" + "x" * 300,
-    ):
-        for path in (
-            f"/executions/{value}",
-            f"/executions/{value}/approval-status",
-            f"/agents/{value}/executions/run-1/approval-status",
-            f"/agents/node-1/executions/{value}/approval-status",
-            f"/approvals/{value}",
-        ):
-            reply = await api.client.get(f"/api/v1{path}")
-            assert problem(reply)[0] == 404, (path, reply.text)
-        for path, body in (
-            (f"/executions/{value}/request-approval", ASK),
-            (f"/agents/{value}/executions/run-1/request-approval", ASK),
-            (f"/executions/{value}/approval-response", {"decision": "approved"}),
-            (f"/executions/{value}/status", {"status": "failed"}),
-            (f"/executions/{value}/cancel", {}),
-            (f"/executions/{value}/notes", {"message": "m"}),
-            (f"/approvals/{value}/decision", {"decision": "approved"}),
-            (f"/approvals/{value}/withdraw", {}),
-            (f"/approvals/{value}/expire", {}),
-            (f"/approvals/{value}/callback", {"callback_url": "http://a/"}),
-            (f"/deliveries/{value}/redrive", {}),
-        ):
-            reply = await api.post(path, body)
-            assert problem(reply)[0] == 404, (path, reply.text)
-    assert (await api.get(f"/approvals/{approval}")).json()["status"] == "pending"
-
-
 async def test_nothing_of_what_was_refused_is_kept(api: Api):
     await api.start("run-2")
     for body in ({**ASK, "round": 0}, {**ASK, "callback_url": "x"}, {}, {**ASK, "title": "x" * 201}):
         assert (await api.post("/executions/run-2/request-approval", body)).status_code == 422
     assert (await api.get("/approvals", execution_id="run-2")).json()["approvals"] == []
     assert (await api.get("/executions/run-2")).json()["status"] == "running"
-
-
-async def test_other_methods_are_405_with_allow(api: Api):
-    reply = await api.client.put("/api/v1/approvals")
-    assert problem(reply) == (405, "method_not_allowed")
-    assert "GET" in reply.headers["Allow"]
-    assert problem(await api.client.get("/nowhere")) == (404, "not_found")
