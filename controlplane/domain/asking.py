@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from controlplane.domain.approvals import Approval, ApprovalStatus, OnExpiry
 from controlplane.domain.cases import Case, open_approval
@@ -88,14 +87,6 @@ def opened(case: Case, asked: Asked, opening: Opening, approval_id: str, actor: 
         callback_secret=asked.callback_secret,
     )
     return open_approval(case, approval, actor)
-
-
-def with_callback(case: Case, approval: Approval, url: str, secret: str | None) -> Case:
-    """The case with another address and secret for one approval's callback."""
-    changed = replace(approval, callback_url=url, callback_secret=secret)
-    return replace(
-        case, approvals=tuple(changed if a.approval_id == changed.approval_id else a for a in case.approvals)
-    )
 
 
 def _wanted_round(case: Case, asked: Asked, newest: Approval | None, *, told: bool) -> int:
