@@ -157,3 +157,12 @@ def test_retries_start_fast_are_jittered_and_honour_retry_after() -> None:
 def test_ids_in_paths_are_quoted() -> None:
     assert _routes.get_execution("a/../b?c").path == "/api/v1/executions/a%2F..%2Fb%3Fc"
     assert _routes.list_approvals(ApprovalFilter(q="x", limit=5)).query == (("q", "x"), ("limit", "5"))
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"error": {"code": 404}}', b'{"error": [], "message": {}}', b'"no"', b"\xff", b'{"a": "\xff"}']
+)
+@pytest.mark.parametrize("status", [200, 302, 404, 500])
+def test_what_something_in_between_answers_is_an_error_of_this_package(status: int, body: bytes) -> None:
+    with pytest.raises(Refused):
+        _core.read(_routes.get_execution("a"), _core.Reply(status, {}, body))

@@ -14,7 +14,7 @@ from holdshort import _asking, _errors, _routes
 from holdshort._client import AsyncClient
 from holdshort._pauses import Key, Registry
 from holdshort._reasoners import Reasoner, Resume
-from holdshort._runs import Rounds, Run, current_run, log
+from holdshort._runs import Rounds, Run, current_run, log, said
 from holdshort._session import Session, Sessions
 from holdshort._wire import ApprovalResult, OnExpiry
 
@@ -112,7 +112,8 @@ class Agent:
         """Ask a person and wait, for days if need be; await the result.
 
         A run that is started again under its execution id finds its question, and its answer, again. The n-th pause
-        under an id asks its n-th round. Restarts of the control plane are not noticed.
+        under an id asks its n-th round; one that raised, or that the caller gave up, does not count, so that trying
+        again finds the same question. Restarts of the control plane are not noticed.
 
         Args:
             approval_request_id: 1-256 characters, unique in this execution. When absent it is made from the calling
@@ -153,17 +154,19 @@ class Agent:
             payload=payload,
             on_expiry=on_expiry,
         )
-        return self._pause(run, rounds.next(execution, made), question, timeout)
+        key = rounds.next(execution, made)
+        return self._pause(run, rounds, key=key, question=question, timeout=timeout)
 
     async def _pause(
-        self, run: Run | None, key: Key, question: _routes.Question, timeout: float | None
+        self, run: Run | None, rounds: Rounds, *, key: Key, question: _routes.Question, timeout: float | None
     ) -> ApprovalResult:
-        url = self._callback_target()
-        if run is not None and run.execution_id == key.execution_id:
-            with run.waiting():
-                return await _asking.pause(run.session, key, question, callback_url=url, timeout=timeout)
-        async with self._sessions.use() as session:
-            return await _asking.pause(session, key, question, callback_url=url, timeout=timeout)
+        with rounds.answered(key):
+            url = self._callback_target()
+            if run is not None and run.execution_id == key.execution_id:
+                with run.waiting():
+                    return await _asking.pause(run.session, key, question, callback_url=url, timeout=timeout)
+            async with self._sessions.use() as session:
+                return await _asking.pause(session, key, question, callback_url=url, timeout=timeout)
 
     def pause_sync(self, approval_request_id: str | None = None, **question: Any) -> ApprovalResult:
         """As `pause`, for plain functions: the same arguments, by name; blocks the function's own thread.
@@ -197,16 +200,20 @@ class Agent:
             NotFound: nobody asked under this id.
             AmbiguousRequestId: several could be meant; the error lists them.
             WaitTimeout: still pending, and can be waited for again.
+            ConnectionFailed: `timeout` passed before the control plane could say how it stands.
         """
         run = self._run()
         named = execution_id or (run.execution_id if run else None)
         async with self._sessions.use() as session:
-            standing = await _asking.find(session, approval_request_id, node_id=self.node_id, execution_id=named)
+            until = _asking.deadline(timeout)
+            standing = await _asking.find(
+                session, approval_request_id, node_id=self.node_id, execution_id=named, until=until
+            )
             url = self._callback_target()
             if run is None or run.execution_id != standing.execution_id:
-                return await _asking.resume(session, standing, callback_url=url, timeout=timeout)
+                return await _asking.resume(session, standing, callback_url=url, until=until)
             with run.waiting():
-                result = await _asking.resume(session, standing, callback_url=url, timeout=timeout)
+                result = await _asking.resume(session, standing, callback_url=url, until=until)
             await _asking.stop_if_cancelled(session, result)
             return result
 
@@ -220,8 +227,11 @@ class Agent:
         run = self._run()
         if run is None:
             log.warning("a note outside a run was dropped")
-        else:
+            return
+        try:
             run.note(message, tags)
+        except Exception as error:  # the run matters more than what is noted of it
+            log.warning("a note of %s was dropped: %s", run.execution_id, error)
 
     @asynccontextmanager
     async def execution(
@@ -338,7 +348,9 @@ class Agent:
 async def _reported(run: Run) -> AsyncIterator[None]:
     """Report how the block ends. What is no end of the run, only of this process, is not reported."""
     try:
-        yield
+        with run.leaving_nothing(), _errors.one_end():
+            yield
+        run.settle()
     except _errors.ExecutionCancelled as end:
         await run.report("cancelled", error=end.message)
         raise
@@ -346,9 +358,15 @@ async def _reported(run: Run) -> AsyncIterator[None]:
         task = asyncio.current_task()
         if task is not None and not task.cancelling():
             # Nobody cancelled this run: a task it awaited was cancelled, and that is the run's own failure.
-            await run.report("failed", error=f"CancelledError: {error}")
+            await run.report("failed", error=said(error))
         raise
     except Exception as error:
-        await run.report("timeout" if run.out_of_time else "failed", error=f"{type(error).__name__}: {error}")
+        await run.report("timeout" if run.out_of_time else "failed", error=said(error))
         raise
-    await run.report("succeeded")
+    try:
+        await run.report("succeeded")
+    except _errors.BadRequest as refused:
+        # A result that the control plane will not store: a run that can never report would stay running for ever.
+        run.result = None
+        await run.report("failed", error=said(refused))
+        raise

@@ -9,7 +9,7 @@ import msgspec
 from holdshort import _errors
 from holdshort._agent import Agent
 from holdshort._reasoners import Reasoner
-from holdshort._runs import Run
+from holdshort._runs import Run, said
 from holdshort._wire import Execution
 
 
@@ -100,7 +100,7 @@ class Calls:
         try:
             execution = self._agent.execution(execution_id, raw, reasoner=reasoner.name)
             async with execution as run, run.limit(reasoner.timeout_seconds):
-                run.result = _json(await reasoner.call(arguments))
+                run.result = await reasoner.call(arguments)
             return _ended(run.execution_id, run.status, run.result)
         except _errors.RunEnded as end:
             return _stopped(end, run)
@@ -108,11 +108,6 @@ class Calls:
             return _failed(error, run) if run and run.status == "failed" else _stopped(_errors.HandedBack(), run)
         except Exception as error:  # whatever the user's code raises is the run's failure, and already reported
             return _refused(error) if run is None else _failed(error, run)
-
-
-def _json(result: Any) -> Any:
-    """The result as JSON would have it, so that what cannot be stored fails in the run and not after it."""
-    return msgspec.json.decode(msgspec.json.encode(result))
 
 
 def _ended(execution_id: str, status: str, result: Any) -> Answered:
@@ -132,9 +127,8 @@ def _stopped(end: _errors.RunEnded, run: Run | None) -> Answered:
 
 
 def _failed(error: BaseException, run: Run) -> Answered:
-    message = f"{type(error).__name__}: {error}"
     code = "execution_timeout" if run.out_of_time else "run_failed"
-    return problem(500, code, message, execution_status=run.status, **_named(run))
+    return problem(500, code, said(error), execution_status=run.status, **_named(run))
 
 
 def _refused(error: Exception) -> Answered:

@@ -22,6 +22,7 @@ PATIENCE_S = 30.0
 REPLY_S = 30.0
 RETRIED = frozenset({429, 502, 503, 504})
 _NOTHING: Mapping[str, Any] = {}
+_NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -124,7 +125,7 @@ def read(call: Call[T], reply: Reply) -> T:
         raise _errors.refusal(reply.status, _problem(reply.body), reply.headers.get("x-request-id"))
     try:
         return msgspec.json.decode(reply.body, type=call.reads)
-    except msgspec.MsgspecError as error:
+    except _NO_JSON as error:
         raise _errors.Refused(
             f"{call.method} {call.path}: the answer is not what this route says ({error}); is HOLDSHORT_URL right?",
             code="unexpected_reply",
@@ -136,6 +137,6 @@ def read(call: Call[T], reply: Reply) -> T:
 def _problem(raw: bytes) -> Mapping[str, Any]:
     try:
         problem = msgspec.json.decode(raw)
-    except msgspec.MsgspecError:
+    except _NO_JSON:
         return _NOTHING
     return problem if isinstance(problem, dict) else _NOTHING

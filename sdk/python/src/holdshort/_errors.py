@@ -31,7 +31,8 @@ RunEnded (BaseException: `except Exception` does not swallow it)
 └── HandedBack                  the process stops; the run waits without it
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 
@@ -275,8 +276,8 @@ def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> 
         problem: the problem document, empty when the body was none.
         request_id: the answer's X-Request-ID.
     """
-    code = problem.get("error")
-    message = problem.get("message") or problem.get("detail") or f"the control plane answered {status}"
+    code = _text(problem, "error")
+    message = _text(problem, "message") or _text(problem, "detail") or f"the control plane answered {status}"
     details = {k: v for k, v in problem.items() if k not in {"type", "title", "status", "detail", "error", "message"}}
     known = {"code": code, "status": status, "request_id": request_id, "details": details}
     if code == StaleInstance.code:
@@ -284,3 +285,24 @@ def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> 
     fallback = Unavailable if status >= 500 else Refused
     kind = _Table.by_code.get(code or "") or _Table.by_status.get(status, fallback)
     return kind(message, **known)
+
+
+def _text(problem: Mapping[str, Any], member: str) -> str | None:
+    # What stands between may answer in a form of its own.
+    value = problem.get(member)
+    return value if isinstance(value, str) else None
+
+
+@contextmanager
+def one_end() -> Iterator[None]:
+    """Let a RunEnded out of the group that a TaskGroup puts around it: it ends the run, whatever else went wrong."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        ends = group.subgroup(RunEnded)
+        if ends is None:
+            raise
+        end: BaseException = ends
+        while isinstance(end, BaseExceptionGroup):
+            end = end.exceptions[0]
+        raise end from group

@@ -1,5 +1,6 @@
 """The routes of the control plane, one function each: arguments in, a Call out. Both clients are made from these."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 
 from holdshort import _wire
 from holdshort._core import Call, body, path, query
+from holdshort._errors import InvalidField
 
 
 def create_execution(
@@ -118,7 +120,18 @@ def request_approval(execution_id: str, question: Question, *, node_id: str | No
     """
     owner = ("agents", node_id) if node_id else ()
     route = path(*owner, "executions", execution_id, "request-approval")
+    _refuse_nan(question)
     return Call(method="POST", path=route, body=msgspec.json.encode(question), reads=_wire.Asked)
+
+
+def _refuse_nan(question: Question) -> None:
+    """JSON has no NaN; written as null it would ask about another payload, or for the default expiry."""
+    for field in ("expires_in_hours", "payload"):
+        try:
+            json.dumps(msgspec.to_builtins(getattr(question, field), str_keys=True), allow_nan=False)
+        except ValueError as error:
+            rule = "NaN and infinity are no JSON"
+            raise InvalidField(f"{field}: {rule}", details={"errors": [{"field": field, "rule": rule}]}) from error
 
 
 def get_approval_status(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -10,13 +11,18 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-from holdshort._errors import HoldshortError
+import msgspec
+
+from holdshort._errors import BadRequest
 from holdshort._pauses import Key
 from holdshort._session import Session
 from holdshort._wire import Execution
 
 _NOTES_S = 10.0
 _LONGEST_NAME = 200
+_LONGEST_ERROR = 65_536
+# Some versions of Python give a comprehension a frame of its own; a run must find its ids again under any of them.
+_COMPREHENSION = re.compile(r"(\.<locals>\.<(?:genexpr|listcomp|setcomp|dictcomp)>)+$")
 log = logging.getLogger("holdshort")
 
 
@@ -29,7 +35,7 @@ class Rounds:
 
     def made_id(self, qualified_name: str) -> str:
         """The next id made from the name of the function that asks."""
-        name = qualified_name[-_LONGEST_NAME:]
+        name = _COMPREHENSION.sub("", qualified_name)[-_LONGEST_NAME:]
         self._names[name] += 1
         return f"pause:{name}:{self._names[name]}"
 
@@ -37,6 +43,16 @@ class Rounds:
         """The key of the next ask under this id."""
         self._asks[approval_request_id] += 1
         return Key(execution_id, approval_request_id, self._asks[approval_request_id])
+
+    @contextmanager
+    def answered(self, key: Key) -> Iterator[None]:
+        """While this round is asked; without an answer it is given back, so that trying again asks the same."""
+        try:
+            yield
+        except BaseException:
+            if self._asks[key.approval_request_id] == key.round:
+                self._asks[key.approval_request_id] -= 1
+            raise
 
 
 class Run:
@@ -58,6 +74,7 @@ class Run:
         self._clock = _Clock(self.loop)
         self._notes: deque[tuple[str, Sequence[str]]] = deque()
         self._teller: asyncio.Task[None] | None = None
+        self._waiting: list[asyncio.Task[Any]] = []
 
     def limit(self, seconds: float | None) -> asyncio.Timeout:
         """A scope that ends after so many seconds of work; waiting for people does not count."""
@@ -71,11 +88,24 @@ class Run:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Stop the clock of the time limit while the run waits for an answer."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # coroutines wait in tasks
         self._clock.stop()
+        self._waiting.append(task)
         try:
             yield
         finally:
+            self._waiting.remove(task)
             self._clock.go_on()
+
+    @contextmanager
+    def leaving_nothing(self) -> Iterator[None]:
+        """At the end, cancel the tasks in which the run's code still waits: nobody tells a run that is over."""
+        try:
+            yield
+        finally:
+            for task in self._waiting:
+                task.cancel()
 
     def note(self, message: str, tags: Sequence[str]) -> None:
         """Keep a note, in order, in the background; callable from any thread."""
@@ -91,14 +121,29 @@ class Run:
             message, tags = self._notes.popleft()
             try:
                 await self.session.client.add_note(self.execution_id, message, note_id=f"note_{uuid4().hex}", tags=tags)
-            except HoldshortError as error:
+            except Exception as error:  # one note that cannot be kept must not take the others along
                 log.warning("a note of %s was not kept: %s", self.execution_id, error)
 
     async def report(self, status: str, *, error: str | None = None) -> None:
         """Tell the control plane how the run ended, after its notes; `status` becomes what stands."""
         await self.flush()
-        standing = await self.session.client.report_status(self.execution_id, status, result=self.result, error=error)
+        client = self.session.client
+        if status != "succeeded":
+            with suppress(Exception):  # why it ended matters more than what it had so far
+                self.settle()
+        try:
+            standing = await client.report_status(self.execution_id, status, result=self.result, error=error)
+        except BadRequest:
+            if self.result is None or status == "succeeded":
+                raise
+            self.result = None
+            standing = await client.report_status(self.execution_id, status, error=error)
         self.status, self.status_reason = standing.status, standing.status_reason
+
+    def settle(self) -> None:
+        """Make the result what JSON has of it, so that what cannot be stored fails in the run and not after it."""
+        result, self.result = self.result, None
+        self.result = msgspec.json.decode(msgspec.json.encode(result))
 
     async def flush(self) -> None:
         """Wait until the notes are kept, at most 10 s."""
@@ -109,6 +154,12 @@ class Run:
         for task in late:
             task.cancel()
             log.warning("the last notes of %s were not kept in time", self.execution_id)
+
+
+def said(error: BaseException) -> str:
+    """An exception as text that can be stored: a run must be able to say why it failed, whatever its words are."""
+    text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    return text.encode(errors="replace").decode().replace("\0", "?")
 
 
 class _Clock:
