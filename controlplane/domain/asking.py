@@ -30,7 +30,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True):
-    """An approval that stands already; `tell` says that its agent asked to be told (again)."""
+    """An approval that stands already; `tell` says that its agent is to be told (again)."""
 
     approval: Approval
     tell: bool
@@ -62,7 +62,7 @@ def resolve(case: Case, asked: Asked, *, told: bool) -> Found | Opening:
         found = rounds[wanted]
         if asked.round is not None or found.status in _BINDS_PAYLOAD:
             _check_same(found, asked)
-        return Found(found, tell=found.final and asked.callback_url is not None)
+        return Found(found, tell=found.final and (asked.callback_url is not None or not told))
     _check_open(wanted, newest)
     _check_state(case)
     return Opening(wanted)

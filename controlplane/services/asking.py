@@ -54,10 +54,10 @@ async def _told(conn: Connection, case: Case, asked: Asked) -> bool:
 
 
 async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new_id: NewId) -> Approval:
-    if asked.callback_url is None:
-        return found.approval
-    approval = replace(found.approval, callback_url=asked.callback_url, callback_secret=asked.callback_secret)
-    await approvals.set_callback(conn, approval.approval_id, asked.callback_url, asked.callback_secret)
+    approval = found.approval
+    if asked.callback_url is not None:
+        approval = replace(approval, callback_url=asked.callback_url, callback_secret=asked.callback_secret)
+        await approvals.set_callback(conn, approval.approval_id, asked.callback_url, asked.callback_secret)
     if found.tell:
         await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
     return approval

@@ -139,6 +139,14 @@ async def test_an_agent_that_died_meanwhile_first_sees_the_end_of_its_round(stor
     assert (again.approval_id, again.round, again.feedback) == (first, 1, "shorter")
 
 
+async def test_an_end_that_could_not_be_told_is_told_again_when_asked_without_an_address(store: Store, rows: Rows):
+    first = await request_changes(store, callback_url=CALLBACK)
+    (claimed,) = await store.claim()
+    await store.settle(claimed, Attempt(410))
+    assert (await store.ask()).approval_id == first
+    assert await rows.column("SELECT status || ' ' || url FROM deliveries") == [f"pending {CALLBACK}"]
+
+
 async def test_once_delivered_the_next_ask_opens_the_next_round(store: Store):
     await request_changes(store, callback_url=CALLBACK)
     await store.deliver()
@@ -159,7 +167,7 @@ async def test_without_a_callback_there_is_nothing_to_wait_for(store: Store):
 async def test_a_try_that_is_being_written_counts_until_it_fails(store: Store, rows: Rows):
     await request_changes(store, callback_url=CALLBACK)
     (claimed,) = await store.claim()
-    assert (await store.ask()).round == 1
+    assert not await told(store, claimed.approval.approval_id)
     assert await store.mark_writing(claimed)
     assert await told(store, claimed.approval.approval_id)
     await store.settle(claimed, Attempt(500))
