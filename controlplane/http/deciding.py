@@ -74,8 +74,9 @@ async def decide_for_execution(request: Request[Any, Any, Any], execution_id: Fr
     body = await bodies.take(request, DecisionIn)
     _decision(body)
     named = clean("approval_request_id", body.approval_request_id)
-    async with runtime_of(request).transaction() as conn:
-        approval_id = await service.meant(conn, path_name(execution_id), named)
+    runtime = runtime_of(request)
+    async with runtime.transaction() as conn:
+        approval_id = await service.meant(conn, path_name(execution_id), named, runtime.new_id)
     return await _decide(request, body, approval_id)
 
 

@@ -16,7 +16,7 @@ from controlplane.domain.errors import (
 from controlplane.domain.events import Actor, FactType, acting_for
 from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
 from controlplane.domain.outcomes import Outcome, outcome_of
-from controlplane.storage import approvals, cases, deliveries, executions, history
+from controlplane.storage import approvals, cases, deliveries, history
 from controlplane.storage.approvals import Shown
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -103,23 +103,22 @@ async def note_read(conn: Connection, seen: list[Shown]) -> None:
         await approvals.mark_read(conn, unread)
 
 
-async def meant(conn: Connection, execution_id: str, request_id: str | None) -> str:
-    """Which approval of an execution an operator means.
+async def meant(conn: Connection, execution_id: str, request_id: str | None, new_id: NewId) -> str:
+    """Which approval of an execution an operator means; one past its deadline is no longer pending.
 
     Raises:
         ExecutionNotFound, NoApprovalRequest: there is none.
         AmbiguousRequestId: several are pending and none is named.
     """
-    if await executions.status_of(conn, execution_id) is None:
-        raise ExecutionNotFound
+    case = await lock_execution(conn, execution_id, new_id)
     if request_id is None:
-        pending = await approvals.pending_of(conn, execution_id)
+        pending = case.pending()
         if len(pending) > 1:
             raise AmbiguousRequestId(
                 "Several approvals of this execution are pending; name one with approval_request_id."
             )
         if pending:
-            return pending[0]
+            return pending[0].approval_id
     return (await look_newest(conn, execution_id, request_id)).approval_id
 
 

@@ -114,17 +114,6 @@ async def final_among(conn: Connection, approval_ids: list[str]) -> list[Shown]:
     return [to_struct(row, Shown) for row in await conn.rows(_FINAL_AMONG, {"ids": approval_ids})]
 
 
-async def pending_of(conn: Connection, execution_id: str, limit: int = 2) -> list[str]:
-    """The ids of an execution's pending approvals."""
-    statement = (
-        sa.select(approvals.c.approval_id)
-        .where(approvals.c.execution_id == execution_id, APPROVAL_PENDING)
-        .order_by(approvals.c.approval_id)
-        .limit(limit)
-    )
-    return [row.approval_id for row in await conn.rows(statement)]
-
-
 async def asked_under(conn: Connection, request_id: str) -> Askers:
     """Whether several executions ever asked under a request id, or the rounds of the only one, newest first."""
     rows = await conn.rows(_ASKED_UNDER, {"request_id": request_id})
@@ -152,11 +141,12 @@ async def newest_anywhere(conn: Connection, request_id: str) -> Candidate | None
 async def other_pending(
     conn: Connection, request_id: str, *, but: str, execution_id: str | None, round_: int | None
 ) -> bool:
-    """Whether another pending approval could be meant by the same words as the one that is excepted."""
+    """Whether another pending approval, in its time, could be meant by the same words as the one that is excepted."""
     statement = sa.select(sa.literal(1)).where(
         approvals.c.approval_request_id == request_id,
         approvals.c.approval_id != but,
         APPROVAL_PENDING,
+        approvals.c.expires_at > sa.func.clock_timestamp(),
     )
     if execution_id is not None:
         statement = statement.where(approvals.c.execution_id == execution_id)

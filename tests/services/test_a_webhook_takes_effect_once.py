@@ -126,6 +126,15 @@ async def test_a_body_with_a_fixed_id_decides_one_run_and_never_the_next(store: 
     assert await rows.column("SELECT status FROM approvals ORDER BY execution_id") == ["approved", "pending"]
 
 
+async def test_what_is_past_its_deadline_makes_no_repeat_ambiguous(store: Store, rows: Rows):
+    await asked(store)
+    first = await store.receive(webhook(decision=CHANGES))
+    second = await store.ask(round=2)
+    await rows.pass_deadline(second.approval_id)
+    assert isinstance(first, Applied)
+    assert await store.receive(webhook(decision=CHANGES)) == Replayed(first.outcome)
+
+
 async def test_a_repeat_is_replayed_again_once_nothing_is_pending(store: Store, rows: Rows):
     await asked(store)
     first = await store.receive(webhook(decision=CHANGES))

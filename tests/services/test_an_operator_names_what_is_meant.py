@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.approvals import ApprovalStatus, OnExpiry
 from controlplane.domain.errors import (
     AmbiguousRequestId,
     ApprovalNotFound,
@@ -16,7 +16,7 @@ from tests.services.store import Rows, Store
 
 async def meant(store: Store, request_id: str | None = None, execution_id: str = "run-1") -> str:
     async with store.tx() as conn:
-        return await approvals.meant(conn, execution_id, request_id)
+        return await approvals.meant(conn, execution_id, request_id, store.new_id)
 
 
 async def newest(store: Store, request_id: str | None = None, node_id: str | None = None) -> str:
@@ -40,6 +40,26 @@ async def test_several_pending_need_a_name(store: Store):
         await meant(store)
     assert await meant(store, "a") == first.approval_id
     assert await meant(store, first.approval_id) == first.approval_id
+
+
+async def test_what_is_past_its_deadline_needs_no_name_beside_the_one_that_waits(store: Store, rows: Rows):
+    await store.start()
+    late = await store.ask("a", on_expiry=OnExpiry.RESUME)
+    waits = await store.ask("b")
+    await rows.pass_deadline(late.approval_id)
+    assert await meant(store) == waits.approval_id
+    assert (await store.look(late.approval_id)).status is ApprovalStatus.EXPIRED
+
+
+async def test_a_deadline_met_while_asking_what_is_meant_is_kept(store: Store, rows: Rows):
+    await store.start()
+    late = await store.ask("a", on_expiry=OnExpiry.RESUME)
+    for name in "bc":
+        await store.ask(name)
+    await rows.pass_deadline(late.approval_id)
+    with pytest.raises(AmbiguousRequestId):
+        await meant(store)
+    assert (await store.look(late.approval_id)).status is ApprovalStatus.EXPIRED
 
 
 async def test_with_nothing_pending_the_newest_is_meant(store: Store):
