@@ -35,7 +35,8 @@ SETTINGS = (
     Setting(
         "HOLDSHORT_DATABASE_URL",
         "",
-        "PostgreSQL to use (`postgresql://user:password@host:port/name`). Unset: `holdshort dev` runs its own.",
+        "PostgreSQL to use: `postgresql://user:password@host:port/name`, with libpq's parameters behind a `?`"
+        " (`sslmode`, ...). Unset: `holdshort dev` runs its own.",
     ),
     Setting(
         "HOLDSHORT_DIRECT_DATABASE_URL",
