@@ -166,3 +166,30 @@ def test_ids_in_paths_are_quoted() -> None:
 def test_what_something_in_between_answers_is_an_error_of_this_package(status: int, body: bytes) -> None:
     with pytest.raises(Refused):
         _core.read(_routes.get_execution("a"), _core.Reply(status, {}, body))
+
+
+@pytest.mark.parametrize(("left", "reply"), [(None, 30.0), (3600.0, 30.0), (12.0, 12.0), (0.0, 5.0), (-1.0, 5.0)])
+def test_a_silent_server_is_not_waited_for_longer_than_the_caller_would(left: float | None, reply: float) -> None:
+    assert _core.within(_routes.get_execution("a"), left).reply == reply
+    held = _core.within(_routes.wait_for_approvals(["a"], wait=50), left)
+    assert (held.hold, held.reply) == (50, reply)
+
+
+async def test_the_callers_patience_reaches_the_transport(plane: ControlPlane) -> None:
+    seen: list[float] = []
+
+    class Seeing:
+        async def exchange(self, call: _core.Call[Any]) -> _core.Reply:
+            seen.append(call.reply)
+            return await plane.transport.exchange(call)
+
+    client = AsyncClient(transport=Seeing(), patience=6)  # type: ignore[arg-type]
+    await client.create_execution("n", "run-1")
+    assert 5 <= seen[0] <= 6
+
+
+@pytest.mark.parametrize("address", ["localhost:8080", "ftp://a", "127.0.0.1"])
+def test_an_address_that_no_try_could_reach_is_refused_at_once(address: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ConnectionFailed, match="http://"):
+            kind(address)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdshort import _core, _routes
 from holdshort._core import Again, Call, Reply, Unreachable
+from holdshort._errors import ConnectionFailed
 from holdshort._stream import Subscription
 from holdshort._version import __version__
 from holdshort._wire import Event
@@ -28,8 +29,15 @@ log = logging.getLogger("holdshort")
 
 
 def base_url(given: str | None) -> str:
-    """The control plane's address: the argument, HOLDSHORT_URL, or this machine's port 8080."""
-    return (given or os.environ.get("HOLDSHORT_URL") or DEFAULT_URL).rstrip("/")
+    """The control plane's address: the argument, HOLDSHORT_URL, or this machine's port 8080.
+
+    Raises:
+        ConnectionFailed: it is no http(s) address, so no try could ever reach anything.
+    """
+    address = (given or os.environ.get("HOLDSHORT_URL") or DEFAULT_URL).rstrip("/")
+    if not address.lower().startswith(("http://", "https://")):
+        raise ConnectionFailed(f"the control plane's address must begin with http:// or https://, not {address!r}")
+    return address
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
@@ -77,14 +85,20 @@ class _Attempts:
         self._until = None if patience is None else time.monotonic() + patience
         self._tries = 0
 
+    def call(self) -> Call[Any]:
+        return _core.within(self._call, self._left())
+
     def judge(self, outcome: Reply | Unreachable) -> Again | Reply:
         self._tries += 1
-        left = None if self._until is None else self._until - time.monotonic()
-        verdict = _core.judge(self._call, outcome, self._tries, left, jitter=random.random())  # noqa: S311  # no secret
+        jitter = random.random()  # noqa: S311  # no secret
+        verdict = _core.judge(self._call, outcome, self._tries, self._left(), jitter=jitter)
         if isinstance(verdict, Again) and self._tries % _WARN_EVERY == 0:
             said = outcome.status if isinstance(outcome, Reply) else outcome
             log.warning("still trying %s %s after %d times: %s", self._call.method, self._call.path, self._tries, said)
         return verdict
+
+    def _left(self) -> float | None:
+        return None if self._until is None else self._until - time.monotonic()
 
 
 class AsyncClient:
@@ -146,7 +160,7 @@ class AsyncClient:
         """
         attempts = _Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
         while True:
-            verdict = attempts.judge(await self._try(call))
+            verdict = attempts.judge(await self._try(attempts.call()))
             if isinstance(verdict, Reply):
                 return _core.read(call, verdict)
             await asyncio.sleep(verdict.delay)
@@ -270,7 +284,7 @@ class Client:
         """
         attempts = _Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
         while True:
-            verdict = attempts.judge(self._try(call))
+            verdict = attempts.judge(self._try(attempts.call()))
             if isinstance(verdict, Reply):
                 return _core.read(call, verdict)
             time.sleep(verdict.delay)

@@ -20,13 +20,17 @@ OWN_DELAY_CAP_S = 10.0
 DELAY_CAP_S = 60.0
 PATIENCE_S = 30.0
 REPLY_S = 30.0
+FAIR_S = 5.0
 RETRIED = frozenset({429, 502, 503, 504})
 _NOTHING: Mapping[str, Any] = {}
 _NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """One call of a route: what to send, how long the server may hold it, and what its answer is read as."""
+    """One call of a route: what to send, how long the server may hold it, and what its answer is read as.
+
+    `reply` is how many seconds, beyond `hold`, may pass in silence until the answer counts as lost.
+    """
 
     method: str
     path: str
@@ -35,6 +39,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     body: bytes | None = None
     headers: Mapping[str, str] = _NOTHING
     hold: float = 0.0
+    reply: float = REPLY_S
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -68,6 +73,18 @@ def query(**values: object) -> tuple[tuple[str, str], ...]:
 def body(**members: object) -> bytes:
     """A JSON object, without members that are None."""
     return msgspec.json.encode({name: value for name, value in members.items() if value is not None})
+
+
+def within(call: Call[T], left: float | None) -> Call[T]:
+    """The call, waiting for its answer no longer than the caller does; every try has 5 s, so that a last one is fair.
+
+    Args:
+        call: about to be sent.
+        left: seconds the caller still gives, None for any.
+    """
+    if left is None:
+        return call
+    return msgspec.structs.replace(call, reply=min(REPLY_S, max(FAIR_S, left)))
 
 
 def judge(

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from holdshort._core import REPLY_S, Call, Reply, Unreachable
+from holdshort._core import Call, Reply, Unreachable
 
 _CONNECT_S = 5.0
 _AT_ONCE = 32
@@ -102,7 +102,7 @@ class HttpxAsyncTransport:
 
     async def _send(self, call: Call[Any]) -> Reply:
         try:
-            answer = await self._client.request(**_request(call, REPLY_S + call.hold))
+            answer = await self._client.request(**_request(call, call.reply + call.hold))
         except httpx.HTTPError as error:
             raise Unreachable(_reason(error)) from error
         return _reply(answer, answer.content)
@@ -131,7 +131,7 @@ class HttpxTransport:
     def exchange(self, call: Call[Any]) -> Reply:
         """Send and return the answer; raises Unreachable when none came."""
         try:
-            answer = self._client.request(**_request(call, REPLY_S + call.hold))
+            answer = self._client.request(**_request(call, call.reply + call.hold))
         except httpx.HTTPError as error:
             raise Unreachable(_reason(error)) from error
         return _reply(answer, answer.content)
