@@ -2,7 +2,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from holdshort import Agent, AmbiguousRequestId, ConnectionFailed, NotFound, WaitTimeout
+from holdshort import Agent, AmbiguousRequestId, Approval, ConnectionFailed, NotFound, WaitTimeout
 from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
 
@@ -94,6 +94,30 @@ async def test_which_question_is_meant_is_never_guessed(plane: ControlPlane, age
     await asyncio.gather(*tasks)
     with pytest.raises(AmbiguousRequestId):
         await agent.wait_for_resume("x")
+
+
+async def test_one_that_waits_is_found_among_any_number_that_are_over(plane: ControlPlane, agent: Agent) -> None:
+    waiting = asyncio.create_task(ask_only(agent, "first"))
+    await plane.asked()
+    for n in range(201):
+        over = asyncio.create_task(ask_only(agent, f"run-{n}"))
+        plane.decide(await newest(plane, f"run-{n}"), "approved")
+        await over
+    before = len(plane.calls)
+    found = asyncio.create_task(agent.wait_for_resume("x"))
+    await eventually(lambda: len(plane.calls) > before)
+    plane.decide("x", "approved", "the first")
+    assert (await found).feedback == "the first"
+    await waiting
+    with pytest.raises(AmbiguousRequestId) as several:
+        await agent.wait_for_resume("x")
+    assert len(several.value.details["approvals"]) > 1
+    assert [call for call in plane.calls[before:] if call == "GET /api/v1/approvals"] == ["GET /api/v1/approvals"] * 3
+
+
+async def newest(plane: ControlPlane, execution_id: str) -> Approval:
+    await eventually(lambda: plane.pending()[-1].execution_id == execution_id)
+    return plane.pending()[-1]
 
 
 async def ask_only(agent: Agent, execution_id: str) -> None:

@@ -89,7 +89,8 @@ async def find(
         named = _routes.get_approval_status(execution_id, approval_request_id=approval_request_id)
         return await session.client.send(named, patience=_left(until))
     which = ApprovalFilter(node_id=node_id, approval_request_id=approval_request_id, limit=200)
-    found = await _all(session, which, until)
+    # An id may stand for a million runs that are over; those that wait are few.
+    found = await _listed(session, replace(which, status="pending"), until) or await _listed(session, which, until)
     pending = [approval for approval in found if not approval.final]
     if len(pending) == 1:
         return pending[0]
@@ -104,14 +105,15 @@ async def find(
     raise AmbiguousRequestId(details={"approvals": listed})
 
 
-async def _all(session: Session, which: ApprovalFilter, until: float | None) -> list[Approval]:
+async def _listed(session: Session, which: ApprovalFilter, until: float | None) -> list[Approval]:
+    """Those that match, page by page until it is clear whether one or several executions asked."""
     found: list[Approval] = []
     cursor: str | None = None
     while True:
         page = await session.client.send(_routes.list_approvals(which, cursor=cursor), patience=_left(until))
         found += page.approvals
         cursor = page.next_cursor
-        if not cursor:
+        if not cursor or len({approval.execution_id for approval in found}) > 1:
             return found
 
 
