@@ -1,8 +1,7 @@
 """What every test has: a sealed environment, and a PostgreSQL of its own when it asks for `database`."""
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -44,18 +43,3 @@ def database(postgres_server: postgres.Server, template_database: str) -> Iterat
     """A migrated, empty database for one test."""
     with postgres.clone(postgres_server, template_database) as clone:
         yield clone
-
-
-@pytest.fixture
-def needs_tool(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Find a program that a test cannot do without: its path; without it a skip by name, and a failure under CI."""
-
-    def find(name: str) -> str:
-        path = shutil.which(name)
-        if path is None and request.config.stash[_ENVIRON].get("CI"):
-            pytest.fail(f"{name} is not installed, and CI runs every test")
-        if path is None:
-            pytest.skip(f"{name} is not installed")
-        return path
-
-    return find

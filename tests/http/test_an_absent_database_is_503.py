@@ -91,9 +91,6 @@ def unavailable(reply: httpx.Response) -> bool:
     return problem(reply) == (503, "database_unavailable")
 
 
-KILL_THE_BLOCKED = """
-    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))
-"""
 CALLS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/approvals", None),
     ("GET", "/approvals/apr_1", None),
