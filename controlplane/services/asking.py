@@ -11,7 +11,7 @@ from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
 from controlplane.services.approvals import lock_execution
-from controlplane.storage import approvals, cases, deliveries, outbox, parked
+from controlplane.storage import approvals, cases, deliveries, history, outbox, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -30,9 +30,9 @@ async def ask(
     await parked.lock_asking(conn, asked.approval_request_id)
     case = await lock_execution(conn, asked.execution_id, new_id, request_id=asked.approval_request_id, node_id=node_id)
     found = asking.resolve(case, asked, told=await _told(conn, case, asked))
-    if isinstance(found, Found):
-        return await _refresh(conn, case, found, asked, new_id)
     asker = acting_for(actor, case.execution.node_id)
+    if isinstance(found, Found):
+        return await _refresh(conn, found, asked, asker, new_id)
     after = asking.opened(case, asked, found, new_id(APPROVAL_PREFIX), asker)
     approval = after.approvals[-1]
     await approvals.insert(conn, approval, wording)
@@ -53,11 +53,13 @@ async def _told(conn: Connection, case: Case, asked: Asked) -> bool:
     return await outbox.told(conn, newest.approval_id)
 
 
-async def _refresh(conn: Connection, case: Case, found: Found, asked: Asked, new_id: NewId) -> Approval:
+async def _refresh(conn: Connection, found: Found, asked: Asked, actor: Actor, new_id: NewId) -> Approval:
     approval = found.approval
     if asked.callback_url is not None:
         approval = replace(approval, callback_url=asked.callback_url, callback_secret=asked.callback_secret)
         await approvals.set_callback(conn, approval.approval_id, asked.callback_url, asked.callback_secret)
+    if approval.callback_url != found.approval.callback_url:
+        await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, actor))
     if found.tell:
         await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
     return approval

@@ -41,6 +41,13 @@ async def test_a_decision_is_told_at_once_to_the_newest_address(store: Store):
     assert claimed.approval.new_status is ExecutionStatus.RUNNING
 
 
+async def test_another_address_is_history_and_the_same_one_is_not(store: Store, rows: Rows):
+    await store.start()
+    for url in (CALLBACK, CALLBACK, ELSEWHERE, ELSEWHERE):
+        await store.ask(callback_url=url, callback_secret=f"new for {url}")
+    assert (await rows.history()).count("approval.callback_changed") == 1
+
+
 async def test_nothing_is_told_without_an_address(store: Store, rows: Rows):
     await decided(store, callback_url=None)
     assert await rows.value("SELECT count(*) FROM deliveries") == 0
