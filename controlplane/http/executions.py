@@ -41,7 +41,6 @@ class ReportIn(Struct, kw_only=True):
     status: ExecutionStatus
     result: Raw | UnsetType = UNSET
     error: Annotated[str, Meta(max_length=64 * 1024)] | None = None
-    reason: Annotated[str, Meta(max_length=500)] | None = None
 
 
 class CancelIn(Struct, kw_only=True):
@@ -143,7 +142,7 @@ async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[
     async with runtime_of(request).look() as conn:
         run = await service.look(conn, path_name(execution_id))
         notes = await executions.notes_of(conn, run.execution_id)
-    shown = [NoteOut(note.note_id, note.message, list(note.tags), note.at) for note in notes]
+    shown = [_note_out(note) for note in notes]
     return ExecutionDetailOut(**_fields(run), notes=shown)
 
 
@@ -156,7 +155,7 @@ async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[
         # Such a run can never report: without an end it would stay running for ever.
         await _report(request, execution_id, Report(status=ExecutionStatus.FAILED, reason=RESULT_TOO_LARGE))
         raise
-    told = Report(status=body.status, result=_json(body.result), error=body.error, reason=body.reason)
+    told = Report(status=body.status, result=_json(body.result), error=body.error)
     return execution_out(await _report(request, execution_id, told))
 
 
@@ -180,8 +179,12 @@ async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str])
     note_id = body.note_id or runtime.new_id(NOTE_PREFIX)
     line = Note(note_id=note_id, message=body.message, tags=tuple(body.tags))
     async with runtime.transaction() as conn:
-        new = await service.note(conn, path_name(execution_id), line, agent(request, "agent"))
-    return Response(NoteOut(note_id, body.message, body.tags), status_code=201 if new else 200)
+        kept, new = await service.note(conn, path_name(execution_id), line, agent(request, "agent"))
+    return Response(_note_out(kept), status_code=201 if new else 200)
+
+
+def _note_out(note: Note) -> NoteOut:
+    return NoteOut(note.note_id, note.message, list(note.tags), note.at)
 
 
 def execution_out(run: Run) -> ExecutionOut:

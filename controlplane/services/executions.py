@@ -76,19 +76,19 @@ async def cancel(conn: Connection, execution_id: str, reason: str | None, *, act
     return await look(conn, execution_id)
 
 
-async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) -> bool:
-    """Keep a note with an execution; False when this note was kept before.
+async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) -> tuple[Note, bool]:
+    """Keep a note with an execution and return the one that is kept; False when this note was kept before.
 
     Raises:
         ExecutionNotFound: no such execution.
     """
     run = await look(conn, execution_id)
-    added = await executions.add_note(conn, execution_id, line)
+    kept, added = await executions.add_note(conn, execution_id, line)
     if added:
         await executions.touch(conn, execution_id)
         data = {"note_id": line.note_id, "message": line.message, "tags": list(line.tags)}
         await history.record(conn, _about(run, FactType.EXECUTION_NOTE, acting_for(actor, run.node_id), data))
-    return added
+    return kept, added
 
 
 async def look(conn: Connection, execution_id: str) -> Run:

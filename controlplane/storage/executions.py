@@ -123,11 +123,13 @@ async def page(conn: Connection, which: Filter, after: Place | None, limit: int)
     return [to_struct(row, Run) for row in await conn.rows(statement)]
 
 
-async def add_note(conn: Connection, execution_id: str, note: Note) -> bool:
-    """Keep a note; False when it was kept before."""
+async def add_note(conn: Connection, execution_id: str, note: Note) -> tuple[Note, bool]:
+    """Keep a note and return the one that is kept; False when it was kept before, perhaps with other words."""
     values = {"execution_id": execution_id, "note_id": note.note_id, "message": note.message, "tags": list(note.tags)}
     added = upsert(notes).values(values).on_conflict_do_nothing(index_elements=["execution_id", "note_id"])
-    return await conn.run(added) == 1
+    new = await conn.run(added) == 1
+    mine = sa.and_(notes.c.execution_id == execution_id, notes.c.note_id == note.note_id)
+    return to_struct(await conn.row(sa.select(*columns(notes, Note)).where(mine)), Note), new
 
 
 async def notes_of(conn: Connection, execution_id: str) -> list[Note]:

@@ -115,7 +115,9 @@ async def test_a_run_is_started_once_reported_once_and_noted_once(api: Api):
     made = await api.post("/executions", {"node_id": "n"})
     assert made.json()["execution_id"].startswith("exec_")
     note = {"message": "line", "note_id": "n-1", "tags": ["a"]}
-    assert [(await api.post("/executions/r/notes", note)).status_code for _ in range(2)] == [201, 200]
+    kept, again = [await api.post("/executions/r/notes", {**note, "message": words}) for words in ("line", "other")]
+    assert (kept.status_code, again.status_code) == (201, 200)
+    assert kept.json() == again.json()
     await api.post("/executions/r/status", {"status": "running"})
     ended = await api.post("/executions/r/status", {"status": "succeeded", "result": None})
     late = await api.post("/executions/r/status", {"status": "failed", "error": "late"})

@@ -113,7 +113,6 @@ ROUTES = [
         {
             "status": [*NOT_TEXT, None, "", "done", "Running"],
             "error": [*NOT_TEXT, "x" * (64 * 1024 + 1)],
-            "reason": REASONS,
         },
         ("status",),
     ),

@@ -1,6 +1,7 @@
 """Withdrawing, expiring, cancelling and reporting: what each does to an approval, its others and its run."""
 
 import pytest
+from msgspec.structs import replace
 
 from controlplane.domain.approvals import ApprovalStatus, OnExpiry
 from controlplane.domain.deliveries import Attempt
@@ -158,8 +159,10 @@ async def test_a_note_is_written_once(store: Store, rows: Rows):
     await store.start()
     line = Note(note_id="n1", message="half way", tags=("progress",))
     async with store.tx() as conn:
-        assert await executions.note(conn, "run-1", line, AGENT)
-        assert not await executions.note(conn, "run-1", line, AGENT)
+        written, new = await executions.note(conn, "run-1", line, AGENT)
+        again, twice = await executions.note(conn, "run-1", replace(line, message="other words"), AGENT)
         (kept,) = await notes_of(conn, "run-1")
+    assert (new, twice) == (True, False)
+    assert written == again == kept
     assert (kept.note_id, kept.message, kept.tags) == ("n1", "half way", ("progress",))
     assert (await rows.history()).count("execution.note") == 1
