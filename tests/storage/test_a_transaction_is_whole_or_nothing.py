@@ -18,6 +18,7 @@ from controlplane.services import approvals
 from controlplane.services.approvals import SeenByPerson
 from controlplane.storage import history
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
+from controlplane.storage.statement import Statement
 from tests.factories import AGENT, PERSON
 from tests.postgres import Database
 from tests.services.store import Rows, Store
@@ -87,6 +88,14 @@ async def test_a_wrong_statement_is_no_absent_database(store: Store):
         await run_all(store, "SELECT nothing FROM nowhere")
     with pytest.raises(IntegrityError):
         await run_all(store, "INSERT INTO executions (execution_id, node_id, status) VALUES ('x', 'n', 'odd')")
+
+
+async def test_a_value_that_its_column_cannot_hold_is_no_absent_database(store: Store):
+    number = Statement(sa.select(sa.cast(sa.bindparam("number", type_=sa.Integer), sa.Integer).label("n")))
+    for value in ("one", 2**40):
+        with pytest.raises(asyncpg.DataError, match="invalid input for query argument"):
+            async with store.tx() as conn:
+                await conn.rows(number, {"number": value})
 
 
 async def test_a_database_that_may_not_be_written_now_is_an_absent_one(store: Store):
