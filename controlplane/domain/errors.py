@@ -125,6 +125,48 @@ class ExecutionExists(HoldshortError):
     code = "execution_exists"
 
 
+class NodeNotFound(HoldshortError):
+    """No live agent is registered under this name; start it, or take one of `registered`."""
+
+    code = "node_not_found"
+
+
+class ReasonerNotFound(HoldshortError):
+    """The node has no such reasoner; take one of `registered`."""
+
+    code = "reasoner_not_found"
+
+
+class StaleInstance(HoldshortError):
+    """This run was taken over by a later dispatch; stop working on it, nothing was written."""
+
+    code = "stale_instance"
+
+
+class StepMismatch(HoldshortError):
+    """This step stands at another place in the run; the code changed the order of its steps, start a new execution."""
+
+    code = "step_mismatch"
+
+
+class StepTooLarge(HoldshortError):
+    """A step's result is larger than 1 MiB; store it elsewhere and return where it is."""
+
+    code = "step_too_large"
+
+
+class QueueFull(HoldshortError):
+    """As many runs wait for this node as may; send it again after Retry-After."""
+
+    code = "queue_full"
+
+
+class IdempotencyConflict(HoldshortError):
+    """This Idempotency-Key stands for another call; use a new key for each new call."""
+
+    code = "idempotency_conflict"
+
+
 class DeliverySettled(HoldshortError):
     """The delivery has ended and cannot be sent again; only pending and dead ones can be re-driven."""
 

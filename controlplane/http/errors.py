@@ -33,6 +33,13 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.AlreadyDecided: HTTPStatus.CONFLICT,
     errors.ExecutionExists: HTTPStatus.CONFLICT,
     errors.DeliverySettled: HTTPStatus.CONFLICT,
+    errors.NodeNotFound: HTTPStatus.NOT_FOUND,
+    errors.ReasonerNotFound: HTTPStatus.NOT_FOUND,
+    errors.StaleInstance: HTTPStatus.CONFLICT,
+    errors.StepMismatch: HTTPStatus.CONFLICT,
+    errors.StepTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.QueueFull: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.IdempotencyConflict: HTTPStatus.CONFLICT,
     errors.TooManyParked: HTTPStatus.TOO_MANY_REQUESTS,
     errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
     errors.InvalidBody: HTTPStatus.BAD_REQUEST,
@@ -51,7 +58,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-_RETRY = {errors.DatabaseUnavailable, errors.TooManyParked}
+_RETRY = {errors.DatabaseUnavailable, errors.TooManyParked, errors.QueueFull}
 _log = structlog.get_logger()
 
 

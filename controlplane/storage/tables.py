@@ -8,7 +8,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from controlplane.domain.approvals import BEFORE_DEADLINE, ApprovalStatus, OnExpiry
 from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.events import ActorKind
+from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
+from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage.types import ExactJson, Xid8
 
 metadata = sa.MetaData()
@@ -30,6 +32,10 @@ def _one_of(column: str, words: Iterable[str]) -> str:
 
 def _moment(name: str, *, nullable: bool = False) -> sa.Column[object]:
     return sa.Column(name, sa.TIMESTAMP(timezone=True), nullable=nullable)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
 
 
 def _text(name: str, *, nullable: bool = False) -> sa.Column[str]:
@@ -56,13 +62,47 @@ executions = sa.Table(
     sa.Column("updated_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
     _moment("started_at", nullable=True),
     _moment("ended_at", nullable=True),
+    _text("parent_execution_id", nullable=True),
+    _text("idempotency_key", nullable=True),
+    _flag("dispatched"),
+    sa.Column("fence", sa.BigInteger, nullable=False, server_default="0"),
+    _text("instance_id", nullable=True),
+    _flag("replay"),
+    _flag("fenced"),
+    _flag("proven"),
+    sa.Column("stalls", sa.Integer, nullable=False, server_default="0"),
+    _flag("resume_at_start"),
+    _flag("outcome_pending"),
+    sa.Column("limit_seconds", sa.Double, nullable=True),
+    sa.Column("worked_seconds", sa.Double, nullable=False, server_default="0"),
+    _moment("running_since", nullable=True),
+    _moment("work_deadline", nullable=True),
     sa.CheckConstraint(_one_of("status", ExecutionStatus), name="executions_status"),
     sa.CheckConstraint("pending_approvals >= 0", name="executions_pending_counted"),
     sa.CheckConstraint("(status = 'waiting') = (pending_approvals > 0)", name="executions_waits_for_something"),
     sa.CheckConstraint(f"({_one_of('status', _FINAL)}) = (ended_at IS NOT NULL)", name="executions_end_has_a_time"),
+    sa.CheckConstraint("status <> 'queued' OR dispatched", name="executions_queue_is_ours"),
+    sa.CheckConstraint("running_since IS NULL OR status = 'running'", name="executions_work_has_a_start"),
+    sa.CheckConstraint("work_deadline IS NULL OR running_since IS NOT NULL", name="executions_limit_while_working"),
+    sa.CheckConstraint(
+        "NOT outcome_pending OR (dispatched AND status = 'cancelled')", name="executions_outcome_of_an_end"
+    ),
+    sa.CheckConstraint("instance_id IS NULL OR (dispatched AND fence > 0)", name="executions_held_under_a_fence"),
     sa.Index("executions_by_time", "created_at", "execution_id"),
     sa.Index("executions_by_node", "node_id", "created_at", "execution_id"),
     sa.Index("executions_by_status", "status", "created_at", "execution_id"),
+    sa.Index(
+        "executions_by_key",
+        "idempotency_key",
+        unique=True,
+        postgresql_where=sa.text("idempotency_key IS NOT NULL"),
+    ),
+    sa.Index(
+        "executions_held",
+        "instance_id",
+        postgresql_where=sa.text("instance_id IS NOT NULL AND (ended_at IS NULL OR outcome_pending)"),
+    ),
+    sa.Index("executions_out_of_time", "work_deadline", postgresql_where=sa.text("work_deadline IS NOT NULL")),
     postgresql_with=_busy(80),
 )
 
@@ -133,10 +173,12 @@ deliveries = sa.Table(
     _text("last_error", nullable=True),
     _moment("last_attempt_at", nullable=True),
     _moment("settled_at", nullable=True),
+    _flag("resting"),
     sa.UniqueConstraint("approval_id", name="deliveries_one_an_approval"),
     sa.CheckConstraint(_one_of("status", DeliveryStatus), name="deliveries_status"),
     sa.CheckConstraint("(status = 'pending') = (settled_at IS NULL)", name="deliveries_end_has_a_time"),
-    sa.Index("deliveries_due", "due_at", postgresql_where=sa.text("status = 'pending'")),
+    sa.Index("deliveries_due", "due_at", postgresql_where=sa.text("status = 'pending' AND NOT resting")),
+    sa.Index("deliveries_resting", "node_id", postgresql_where=sa.text("status = 'pending' AND resting")),
     sa.Index("deliveries_of_execution", "execution_id"),
     sa.Index("deliveries_by_status", "status", "created_at", "delivery_id"),
     postgresql_with=_busy(70),
@@ -212,6 +254,78 @@ notes = sa.Table(
     sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
 )
 
+nodes = sa.Table(
+    "nodes",
+    metadata,
+    sa.Column("node_id", sa.Text, primary_key=True),
+    _text("version"),
+    sa.Column("reasoners", JSONB, nullable=False),
+    sa.Column("max_concurrent", sa.Integer, nullable=True),
+    _moment("registered_at"),
+    _moment("updated_at"),
+    sa.CheckConstraint("max_concurrent >= 1", name="nodes_max_concurrent"),
+)
+
+instances = sa.Table(
+    "instances",
+    metadata,
+    sa.Column("node_id", sa.Text, sa.ForeignKey("nodes.node_id", ondelete="CASCADE"), nullable=False),
+    sa.Column("instance_id", sa.Text, primary_key=True),
+    _text("base_url"),
+    _text("version"),
+    sa.Column("reasoners", ARRAY(sa.Text), nullable=False),
+    sa.Column("replay", sa.Boolean, nullable=False),
+    sa.Column("fenced", sa.Boolean, nullable=False),
+    _text("status"),
+    _text("gone_reason", nullable=True),
+    sa.Column("lease_seconds", sa.Double, nullable=False),
+    _moment("lease_until"),
+    _moment("registered_at"),
+    _moment("seen_at"),
+    _moment("gone_at", nullable=True),
+    sa.CheckConstraint(_one_of("status", InstanceStatus), name="instances_status"),
+    sa.CheckConstraint("(status = 'gone') = (gone_at IS NOT NULL)", name="instances_end_has_a_time"),
+    sa.CheckConstraint("(status = 'gone') = (gone_reason IS NOT NULL)", name="instances_end_has_a_reason"),
+    sa.Index("instances_of_node", "node_id", "status"),
+    postgresql_with=_busy(70),
+)
+
+dispatches = sa.Table(
+    "dispatches",
+    metadata,
+    sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id", ondelete="CASCADE"), primary_key=True),
+    _text("node_id"),
+    _text("kind"),
+    _moment("due_at", nullable=True),
+    sa.Column("claim", sa.BigInteger, nullable=False, server_default="0"),
+    _moment("lease_until", nullable=True),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+    _moment("created_at"),
+    _moment("start_by"),
+    _moment("last_attempt_at", nullable=True),
+    sa.Column("last_status", sa.Integer, nullable=True),
+    _text("last_error", nullable=True),
+    _text("last_instance_id", nullable=True),
+    sa.CheckConstraint(_one_of("kind", DispatchKind), name="dispatches_kind"),
+    sa.Index("dispatches_due", "node_id", "due_at", postgresql_where=sa.text("due_at IS NOT NULL")),
+    postgresql_with=_busy(70),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("occurrence", sa.Integer, primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    _text("previous", nullable=True),
+    sa.Column("result", ExactJson, nullable=False),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.UniqueConstraint("execution_id", "position", name="steps_one_a_position"),
+    sa.CheckConstraint("occurrence >= 1", name="steps_occurrence"),
+)
+
 # Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.
 APPROVAL_PENDING = approvals.c.status == sa.literal_column(f"'{ApprovalStatus.PENDING}'")
 DELIVERY_PENDING = deliveries.c.status == sa.literal_column(f"'{DeliveryStatus.PENDING}'")
+DELIVERY_RESTS = deliveries.c.resting.is_(sa.true())
