@@ -8,9 +8,13 @@ from typing import Any
 
 from litestar import Request
 
+from controlplane.domain.errors import FieldFault
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.runtime import Runtime, Wait
 
+FENCE_HEADER = "X-Holdshort-Fence"
+_LARGEST_FENCE = 2**63 - 1
+_DIGITS = re.compile(r"[0-9]{1,19}")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 AnyRequest = Request[Any, Any, Any]
 
@@ -43,6 +47,20 @@ def base_of(request: AnyRequest) -> str | None:
         return public.rstrip("/")
     host = request.headers.get("host", "")
     return f"{request.url.scheme}://{host}" if _LOOPBACK.fullmatch(host) else None
+
+
+def fence_of(request: AnyRequest) -> int | None:
+    """The number of the dispatch that a caller speaks for; None when it sent none.
+
+    Raises:
+        FieldFault: the header holds no whole number of 0 to 2^63 - 1, or came more than once.
+    """
+    sent = request.headers.getall(FENCE_HEADER, [])
+    if not sent:
+        return None
+    if len(sent) > 1 or not _DIGITS.fullmatch(sent[0]) or int(sent[0]) > _LARGEST_FENCE:
+        raise FieldFault(FENCE_HEADER, "must be a whole number")
+    return int(sent[0])
 
 
 @asynccontextmanager
