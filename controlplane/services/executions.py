@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controlplane.domain import cases as rules
+from controlplane.domain.cases import Case
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import CANCELLED_BY_OPERATOR, FINAL_EXECUTION, Execution, ExecutionStatus
@@ -89,6 +90,11 @@ async def note(conn: Connection, execution_id: str, line: Note, actor: Actor) ->
         data = {"note_id": line.note_id, "message": line.message, "tags": list(line.tags)}
         await history.record(conn, _about(run, FactType.EXECUTION_NOTE, acting_for(actor, run.node_id), data))
     return kept, added
+
+
+async def prove(conn: Connection, case: Case, new_id: NewId) -> Case:
+    """The case of a run whose agent just gave a sign."""
+    return case
 
 
 async def look(conn: Connection, execution_id: str) -> Run:

@@ -105,6 +105,11 @@ async def touch(conn: Connection, execution_id: str) -> None:
     )
 
 
+async def progressed(conn: Connection, execution_id: str) -> None:
+    """Keep that a run got further: whatever stopped it before does not count any more, and who holds it is alive."""
+    await conn.run(_PROGRESSED, {"execution_id": execution_id})
+
+
 async def page(conn: Connection, which: Filter, after: Place | None, limit: int) -> list[Run]:
     """One page of executions, newest first."""
     key = sa.tuple_(executions.c.created_at, executions.c.execution_id)
@@ -144,6 +149,12 @@ async def notes_of(conn: Connection, execution_id: str) -> list[Note]:
 
 # Built once: building one of these costs more than running it.
 _GET = Statement(sa.select(*_RUN).where(executions.c.execution_id == sa.bindparam("execution_id")))
+_PROGRESSED = Statement(
+    sa.update(executions)
+    .where(executions.c.execution_id == sa.bindparam("execution_id"))
+    # Of a run that nobody was given, nothing is proven.
+    .values(stalls=0, proven=executions.c.dispatched, updated_at=sa.func.clock_timestamp())
+)
 _START = Statement(
     upsert(executions)
     .values(
