@@ -50,11 +50,15 @@ class Claimed(Struct, frozen=True, kw_only=True):
 
 
 class Attempt(Struct, frozen=True):
-    """What one try brought: the reply's status and body, or why there was none."""
+    """What one try brought: the reply's status and body, or why there was none.
+
+    `written`: some of the request was sent, so that the receiver may know of it although no reply came.
+    """
 
     status: int | None = None
     reply: bytes = b""
     error: str | None = None
+    written: bool = True
 
 
 class Verdict(Struct, frozen=True):
@@ -117,8 +121,12 @@ def judge(claimed: Claimed, attempt: Attempt, *, jitter: float) -> Verdict:
 
 def retry_delay(attempts: int, jitter: float) -> timedelta:
     """The pause after the n-th try: 1 s, 5 s, 30 s, 2 min, 10 min, 30 min, then hourly, each within 20 %."""
-    step = _SCHEDULE[min(attempts, len(_SCHEDULE)) - 1]
-    return step * (1 - _JITTER + 2 * _JITTER * jitter)
+    return spread(_SCHEDULE[min(attempts, len(_SCHEDULE)) - 1], jitter)
+
+
+def spread(pause: timedelta, jitter: float) -> timedelta:
+    """A pause made up to 20 % shorter or longer by a number in 0..1, so that retries do not come all at once."""
+    return pause * (1 - _JITTER + 2 * _JITTER * jitter)
 
 
 def target_of(url: str) -> str:

@@ -1,6 +1,24 @@
-"""Dispatching: giving a run to an instance of its node until one has it."""
+"""Dispatching: giving a run to an instance of its node until one has it, and what each reply to that means."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from controlplane.domain.deliveries import Attempt, spread
+
+LEASE = timedelta(seconds=15)
+CANCEL_GIVE_UP_AFTER = 8
+SAID_LIMIT_BYTES = 2048
+REASONERS_PATH = "/reasoners/"
+
+AGENT_UNREACHABLE = "agent_unreachable"
+AGENT_REFUSED = "agent_refused"
+AGENT_REPLY_INVALID = "agent_reply_invalid"
+
+_SCHEDULE = tuple(timedelta(seconds=s) for s in (0.2, 1, 2, 5, 10, 30, 60))
+_NOT_NOW = frozenset({408, 425, 429})
 
 
 class DispatchKind(StrEnum):
@@ -8,3 +26,117 @@ class DispatchKind(StrEnum):
 
     RUN = "run"
     CANCEL = "cancel"
+
+
+class Order(StrEnum):
+    """What becomes of an execution's place in the dispatch queue."""
+
+    RUN = "run"
+    CANCEL = "cancel"
+    NOTHING = "nothing"
+
+
+class Dispatch(Struct, frozen=True, kw_only=True):
+    """A place in the queue that this process has claimed; `claim` is the token that settles it.
+
+    `attempts` counts the try that is about to be made; `taken`: an agent had the run before; `steps` is how many it
+    has stored, `time_left` in seconds.
+    """
+
+    execution_id: str
+    kind: DispatchKind
+    claim: int
+    fence: int
+    attempts: int
+    base_url: str
+    instance_id: str
+    replay: bool
+    taken: bool
+    reasoner: str
+    input: bytes | None
+    reason: str | None
+    run_id: str | None
+    parent_execution_id: str | None
+    steps: int
+    time_left: float | None
+    start_by: datetime
+    now: datetime
+
+
+class Settling(StrEnum):
+    """What a try came to."""
+
+    HAS_IT = "has_it"  # the agent has the run (or need not be told of its end any more)
+    AGAIN = "again"  # tried again after a pause
+    REFUSED = "refused"  # the run fails: no further try would do better
+    ANSWERED = "answered"  # the agent ran it at once, and its reply is the result
+
+
+class Verdict(Struct, frozen=True):
+    """What becomes of a dispatch after a try; `reason` and `said` are kept with a run that fails."""
+
+    settling: Settling
+    retry_in: timedelta | None = None
+    error: str | None = None
+    reason: str | None = None
+    result: bytes | None = None
+
+
+def judge(sent: Dispatch, attempt: Attempt, *, jitter: float) -> Verdict:
+    """Decide what follows from an agent's reply to a dispatch.
+
+    Args:
+        sent: the dispatch as claimed.
+        attempt: what the try brought.
+        jitter: a number in 0..1 that spreads retries by 20 % either way.
+    """
+    if sent.kind is DispatchKind.CANCEL:
+        return _judge_cancel(sent, attempt, jitter)
+    if attempt.status is None:
+        if attempt.written and not sent.replay:
+            # It may well have started, and such a node's runs are never started twice.
+            return Verdict(Settling.HAS_IT, error=f"no reply, the agent may have it: {attempt.error}")
+        return _again(sent, attempt.error or "no reply", jitter)
+    if 200 <= attempt.status < 300:
+        return _taken(sent, attempt)
+    if attempt.status >= 500 or attempt.status in _NOT_NOW:
+        return _again(sent, _said(attempt), jitter)
+    reason = AGENT_REFUSED if attempt.status >= 400 else AGENT_REPLY_INVALID
+    return Verdict(Settling.REFUSED, reason=reason, error=_said(attempt))
+
+
+def retry_delay(attempts: int, jitter: float) -> timedelta:
+    """The pause after the n-th try: 0.2 s, 1, 2, 5, 10, 30 s, then each minute, each within 20 %."""
+    return spread(_SCHEDULE[min(attempts, len(_SCHEDULE)) - 1], jitter)
+
+
+def _taken(sent: Dispatch, attempt: Attempt) -> Verdict:
+    """202 is an agent that runs on; any other success is the result of one that ran it at once."""
+    if attempt.status == 202:
+        return Verdict(Settling.HAS_IT)
+    try:
+        msgspec.json.decode(attempt.reply)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Verdict(Settling.REFUSED, reason=AGENT_REPLY_INVALID, error=_said(attempt))
+    return Verdict(Settling.ANSWERED, result=attempt.reply)
+
+
+def _judge_cancel(sent: Dispatch, attempt: Attempt, jitter: float) -> Verdict:
+    heard = attempt.status is not None and attempt.status < 500 and attempt.status not in _NOT_NOW
+    if heard or sent.attempts >= CANCEL_GIVE_UP_AFTER:
+        return Verdict(Settling.HAS_IT, error=None if heard else attempt.error)
+    return _again(sent, attempt.error or _said(attempt), jitter)
+
+
+def _again(sent: Dispatch, error: str, jitter: float) -> Verdict:
+    pause = retry_delay(sent.attempts, jitter)
+    if sent.kind is DispatchKind.RUN and not sent.taken and sent.now + pause >= sent.start_by:
+        # Nobody took it in all that time; what was begun once waits for its node, however long.
+        return Verdict(Settling.REFUSED, reason=AGENT_UNREACHABLE, error=error)
+    return Verdict(Settling.AGAIN, retry_in=pause, error=error)
+
+
+def _said(attempt: Attempt) -> str:
+    """What an agent answered, as far as it is kept."""
+    text = attempt.reply[:SAID_LIMIT_BYTES].decode(errors="replace").replace("\0", "\ufffd")
+    return f"status {attempt.status}: {text}" if text else f"status {attempt.status}"

@@ -31,6 +31,7 @@ def acting_for(actor: Actor, node_id: str) -> Actor:
 
 
 SWEEPER = Actor(ActorKind.SYSTEM, "holdshort", "expiry")
+RECOVERY = Actor(ActorKind.SYSTEM, "holdshort", "recovery")
 DISPATCHER = Actor(ActorKind.SYSTEM, "holdshort", "dispatcher")
 
 
@@ -40,8 +41,11 @@ class FactType(StrEnum):
     APPROVAL_REQUESTED = "approval.requested"
     CALLBACK_CHANGED = "approval.callback_changed"
     EXECUTION_CREATED = "execution.created"
+    EXECUTION_DISPATCHED = "execution.dispatched"
+    EXECUTION_RELEASED = "execution.released"
     EXECUTION_RESULT = "execution.result"
     EXECUTION_NOTE = "execution.note"
+    STEP_DONE = "execution.step"
     WEBHOOK_PARKED = "webhook.parked"
     WEBHOOK_USED = "webhook.parked_used"
     WEBHOOK_DROPPED = "webhook.parked_dropped"

@@ -12,6 +12,9 @@ WAITING_FOR_NODE = "waiting_for_node"
 EXECUTION_FINISHED = "execution_finished"
 EXECUTION_TIMEOUT = "execution_timeout"
 CANCELLED_BY_OPERATOR = "cancelled_by_operator"
+DISPATCH_FAILED = "dispatch_failed"
+INSTANCE_GONE = "instance_gone"
+HANDED_BACK = "handed_back"
 TOO_MANY_RESTARTS = "too_many_restarts"
 STALLS_LIMIT = 10
 
@@ -88,6 +91,12 @@ class Execution(Struct, frozen=True, kw_only=True):
         if self.running_since is None or self.limit_seconds is None:
             return None
         return self.running_since + timedelta(seconds=max(0.0, self.limit_seconds - self.worked_seconds))
+
+
+def check_named_fence(execution: Execution, fence: int | None) -> None:
+    """As `check_fence`, where a caller need not be an instance: who names no fence is let through."""
+    if fence is not None:
+        check_fence(execution, fence)
 
 
 def check_fence(execution: Execution, fence: int | None) -> None:

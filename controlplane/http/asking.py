@@ -14,7 +14,7 @@ from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields, waiting
-from controlplane.http.deps import agent, base_of, runtime_of
+from controlplane.http.deps import agent, base_of, fence_of, runtime_of
 from controlplane.http.paging import clean
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
 from controlplane.services import approvals as service
@@ -119,6 +119,7 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
             actor=agent(request, node_id or "agent"),
             new_id=runtime.new_id,
             node_id=node_id,
+            fence=fence_of(request),
         )
     return AskOut(
         approval_request_id=approval.approval_request_id,

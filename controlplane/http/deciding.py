@@ -20,7 +20,7 @@ from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, operator, runtime_of
+from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of
 from controlplane.http.paging import clean
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
@@ -106,6 +106,7 @@ async def set_callback(request: Request[Any, Any, Any], approval_id: FromPath[st
             secret=body.callback_secret,
             actor=agent(request, "agent"),
             new_id=runtime.new_id,
+            fence=fence_of(request),
         )
     return approval_of(shown, base_of(request))
 
@@ -159,7 +160,12 @@ async def _end(request: Request[Any, Any, Any], approval_id: str, status: Approv
     runtime = runtime_of(request)
     async with runtime.transaction() as conn:
         shown = await service.end(
-            conn, path_approval(approval_id), status, actor=agent(request, "agent"), new_id=runtime.new_id
+            conn,
+            path_approval(approval_id),
+            status,
+            actor=agent(request, "agent"),
+            new_id=runtime.new_id,
+            fence=fence_of(request),
         )
     return approval_of(shown, base_of(request))
 

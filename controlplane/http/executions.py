@@ -12,7 +12,7 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
 from controlplane.http import bodies, fields, paging
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, operator, runtime_of
+from controlplane.http.deps import agent, fence_of, operator, runtime_of
 from controlplane.http.shapes import raw
 from controlplane.services import executions as service
 from controlplane.services.executions import Report
@@ -179,7 +179,14 @@ async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str])
     note_id = body.note_id or runtime.new_id(NOTE_PREFIX)
     line = Note(note_id=note_id, message=body.message, tags=tuple(body.tags))
     async with runtime.transaction() as conn:
-        kept, new = await service.note(conn, path_name(execution_id), line, agent(request, "agent"))
+        kept, new = await service.note(
+            conn,
+            path_name(execution_id),
+            line,
+            actor=agent(request, "agent"),
+            new_id=runtime.new_id,
+            fence=fence_of(request),
+        )
     return Response(_note_out(kept), status_code=201 if new else 200)
 
 
@@ -196,7 +203,12 @@ async def _report(request: Request[Any, Any, Any], execution_id: str, told: Repo
     runtime = runtime_of(request)
     async with runtime.transaction() as conn:
         return await service.report(
-            conn, path_name(execution_id), told, actor=agent(request, "agent"), new_id=runtime.new_id
+            conn,
+            path_name(execution_id),
+            told,
+            actor=agent(request, "agent"),
+            new_id=runtime.new_id,
+            fence=fence_of(request),
         )
 
 

@@ -14,6 +14,7 @@ from controlplane.domain.errors import (
     OwnershipMismatch,
 )
 from controlplane.domain.events import Actor, FactType, acting_for
+from controlplane.domain.executions import check_named_fence
 from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
 from controlplane.domain.outcomes import Outcome, outcome_of
 from controlplane.storage import approvals, cases, deliveries, history
@@ -43,19 +44,46 @@ async def decide(conn: Connection, approval_id: str, answer: Answer, *, seen: Se
     return await apply(conn, case, approval_id, answer, new_id)
 
 
-async def end(conn: Connection, approval_id: str, status: ApprovalStatus, *, actor: Actor, new_id: NewId) -> Shown:
-    """Withdraw an approval, or expire it early (the asking program's own timeout); what stands already, stands."""
+async def end(  # what ends, how, and who says so under which fence
+    conn: Connection,
+    approval_id: str,
+    status: ApprovalStatus,
+    *,
+    actor: Actor,
+    new_id: NewId,
+    fence: int | None = None,
+) -> Shown:
+    """Withdraw an approval, or expire it early (the asking program's own timeout); what stands already, stands.
+
+    Raises:
+        ApprovalNotFound: no such approval.
+        StaleInstance: a fence is named, and another dispatch took the run over.
+    """
     case = await lock_approval(conn, approval_id, new_id)
+    check_named_fence(case.execution, fence)
     who = acting_for(actor, case.execution.node_id)
     await apply(conn, case, approval_id, Answer(status=status, actor=who), new_id)
     return await look(conn, approval_id)
 
 
-async def set_callback(
-    conn: Connection, approval_id: str, *, url: str, secret: str | None, actor: Actor, new_id: NewId
+async def set_callback(  # noqa: PLR0913  # as `end`
+    conn: Connection,
+    approval_id: str,
+    *,
+    url: str,
+    secret: str | None,
+    actor: Actor,
+    new_id: NewId,
+    fence: int | None = None,
 ) -> Shown:
-    """Give an approval's callback another address and secret; one that is final already is told again."""
+    """Give an approval's callback another address and secret; one that is final already is told again.
+
+    Raises:
+        ApprovalNotFound: no such approval.
+        StaleInstance: a fence is named, and another dispatch took the run over: the address does not move.
+    """
     case = await lock_approval(conn, approval_id, new_id)
+    check_named_fence(case.execution, fence)
     approval = replace(case.approval(approval_id), callback_url=url, callback_secret=secret)
     await approvals.set_callback(conn, approval_id, url, secret)
     await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, acting_for(actor, approval.node_id)))

@@ -7,9 +7,11 @@ from controlplane.domain.approvals import Approval
 from controlplane.domain.asking import Asked, Found
 from controlplane.domain.cases import Answer, Case, about, settle
 from controlplane.domain.events import Actor, ActorKind, Fact, FactType, acting_for
+from controlplane.domain.executions import check_fence
 from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
+from controlplane.domain.runs import prove
 from controlplane.services.approvals import lock_execution
 from controlplane.storage import approvals, cases, deliveries, history, outbox, parked
 from controlplane.storage.approvals import Wording
@@ -17,28 +19,41 @@ from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
 
 
-async def ask(
-    conn: Connection, asked: Asked, wording: Wording, *, actor: Actor, new_id: NewId, node_id: str | None = None
+async def ask(  # noqa: PLR0913  # what is asked, and who asks it under which fence
+    conn: Connection,
+    asked: Asked,
+    wording: Wording,
+    *,
+    actor: Actor,
+    new_id: NewId,
+    node_id: str | None = None,
+    fence: int | None = None,
 ) -> Approval:
     """Open a round or return the one that stands, refreshing its callback; see `domain.asking`.
 
     Raises:
         ExecutionNotFound: no such execution.
         OwnershipMismatch: the execution is not `node_id`'s.
+        StaleInstance: another dispatch took the run over.
         ApprovalRequestConflict, RoundNotOpen, InvalidState: as `domain.asking.resolve`.
     """
     await parked.lock_asking(conn, asked.approval_request_id)
-    case = await lock_execution(conn, asked.execution_id, new_id, request_id=asked.approval_request_id, node_id=node_id)
+    locked = await lock_execution(
+        conn, asked.execution_id, new_id, request_id=asked.approval_request_id, node_id=node_id
+    )
+    check_fence(locked.execution, fence)
+    case = prove(locked)
     found = asking.resolve(case, asked, told=await _told(conn, case, asked))
     asker = acting_for(actor, case.execution.node_id)
     if isinstance(found, Found):
+        await cases.save(conn, [(locked, case)], new_id)
         return await _refresh(conn, found, asked, asker, new_id)
     after = asking.opened(case, asked, found, new_id(APPROVAL_PREFIX), asker)
     approval = after.approvals[-1]
     await approvals.insert(conn, approval, wording)
     if found.round == 1:
         after = await _use_parked(conn, after, approval)
-    await cases.save(conn, [(case, after)], new_id)
+    await cases.save(conn, [(locked, after)], new_id)
     return after.approval(approval.approval_id)
 
 

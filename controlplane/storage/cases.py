@@ -12,20 +12,37 @@ import sqlalchemy as sa
 from controlplane.domain.approvals import Approval
 from controlplane.domain.cases import Case
 from controlplane.domain.deliveries import target_of
+from controlplane.domain.dispatching import Order
 from controlplane.domain.events import Fact
 from controlplane.domain.executions import Execution
 from controlplane.domain.ids import DELIVERY_PREFIX
+from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage import history
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
-from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
+from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions, instances
 
 NewId = Callable[[str], str]
 
 _EXECUTION = columns(executions, Execution)
 _APPROVAL = columns(approvals, Approval)
+
+
+# What `_SAVE` writes of an execution beside its status, by the names of the struct.
+_HELD = (
+    "fence",
+    "instance_id",
+    "replay",
+    "fenced",
+    "proven",
+    "stalls",
+    "outcome_pending",
+    "worked_seconds",
+    "running_since",
+    "work_deadline",
+)
 
 
 class LostUpdate(RuntimeError):
@@ -48,12 +65,16 @@ async def lock_by_approval(conn: Connection, approval_id: str) -> Case | None:
     return await _load(conn, found, approval_id=approval_id) if found else None
 
 
+async def lock_all(conn: Connection, execution_ids: Sequence[str]) -> list[Case]:
+    """Lock executions in order of their ids and read them with their pending approvals; unknown ones are left out."""
+    found = await conn.rows(_LOCK_ALL, {"ids": list(execution_ids)})
+    return await _with_pending(conn, [to_struct(row, Execution) for row in found])
+
+
 async def lock_due(conn: Connection, limit: int) -> list[Case]:
     """Lock the executions of up to `limit` approvals past their deadline, without those locked by others."""
     found = await conn.rows(_LOCK_DUE, {"limit": limit})
-    locked = list({row.execution_id: to_struct(row, Execution) for row in found}.values())
-    ids = [execution.execution_id for execution in locked]
-    return _cases(locked, await conn.rows(_PENDING_OF, {"ids": ids})) if locked else []
+    return await _with_pending(conn, list({r.execution_id: to_struct(r, Execution) for r in found}.values()))
 
 
 async def save(conn: Connection, changes: Sequence[tuple[Case, Case]], new_id: NewId) -> None:
@@ -67,14 +88,33 @@ async def save(conn: Connection, changes: Sequence[tuple[Case, Case]], new_id: N
     values = _Values(new_id)
     for before, after in changes:
         values.add(before, after)
-    if not values.facts:
+    if values.empty:
         return
     row = await conn.row(_SAVE, values.binds())
     if row is None or (row.moved, row.ended) != (len(values.moved), len(values.ended)):
         raise LostUpdate(f"wrote {row} of {len(values.moved)} executions and {len(values.ended)} approvals")
-    conn.changes.wrote = True
+    conn.changes.wrote = conn.changes.wrote or bool(values.facts)
+    conn.changes.work = conn.changes.work or values.frees_or_fills_the_queue
+    conn.changes.ended.extend(now.execution_id for was, now in values.moved if now.final and not was.final)
     conn.changes.settled.extend(a.approval_id for a in values.ended)
     conn.changes.due = conn.changes.due or bool(values.told)
+
+
+async def lock_held_by_the_gone(conn: Connection, limit: int) -> list[Case]:
+    """Lock up to `limit` executions whose instance is gone, without those locked by others."""
+    found = await conn.rows(_LOCK_HELD_BY_THE_GONE, {"limit": limit})
+    return await _with_pending(conn, [to_struct(row, Execution) for row in found])
+
+
+async def lock_out_of_time(conn: Connection, limit: int) -> list[Case]:
+    """Lock up to `limit` executions whose running time is used up, without those locked by others."""
+    found = await conn.rows(_LOCK_OUT_OF_TIME, {"limit": limit})
+    return await _with_pending(conn, [to_struct(row, Execution) for row in found])
+
+
+async def _with_pending(conn: Connection, locked: list[Execution]) -> list[Case]:
+    ids = [execution.execution_id for execution in locked]
+    return _cases(locked, await conn.rows(_PENDING_OF, {"ids": ids})) if locked else []
 
 
 async def _load(
@@ -125,6 +165,29 @@ _LOCK_DUE = Statement(
     .limit(sa.bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=executions)
 )
+_LOCK_ALL = Statement(
+    sa.select(*_EXECUTION)
+    .where(executions.c.execution_id == sa.any_(bound_texts("ids")))
+    .order_by(executions.c.execution_id)
+    .with_for_update(key_share=True)
+)
+_LOCK_HELD_BY_THE_GONE = Statement(
+    sa.select(*_EXECUTION)
+    .select_from(executions.join(instances, executions.c.instance_id == instances.c.instance_id))
+    .where(
+        instances.c.status == sa.literal_column(f"'{InstanceStatus.GONE}'"),
+        sa.or_(executions.c.ended_at.is_(None), executions.c.outcome_pending),
+    )
+    .limit(sa.bindparam("limit"))
+    .with_for_update(key_share=True, skip_locked=True, of=executions)
+)
+_LOCK_OUT_OF_TIME = Statement(
+    sa.select(*_EXECUTION)
+    .where(executions.c.work_deadline <= MOMENT)
+    .order_by(executions.c.work_deadline)
+    .limit(sa.bindparam("limit"))
+    .with_for_update(key_share=True, skip_locked=True)
+)
 _PENDING_OF = Statement(_loading(APPROVAL_PENDING))
 _MEANT_AND_PENDING_OF = Statement(
     _loading(
@@ -146,6 +209,7 @@ class _Values:
         self.ended: list[Approval] = []
         self.facts: list[Fact] = []
         self.told: list[Approval] = []
+        self._orders: list[tuple[str, Order, Any]] = []
         self._at: list[Any] = []
         self._told_at: list[Any] = []
 
@@ -154,6 +218,8 @@ class _Values:
         if before.execution != after.execution:
             self.moved.append((before.execution, after.execution))
             self._at.append(after.at)
+        if after.order is not None:
+            self._orders.append((after.execution.execution_id, after.order, after.at))
         pending = {a.approval_id for a in before.approvals if not a.final}
         new = {a.approval_id for a in after.approvals} - {a.approval_id for a in before.approvals}
         self.ended += [a for a in after.approvals if a.final and a.approval_id in pending | new]
@@ -162,16 +228,32 @@ class _Values:
         self.told += told
         self._told_at += [after.at] * len(told)
 
+    @property
+    def empty(self) -> bool:
+        """True when nothing is to be written."""
+        return not (self.facts or self.moved or self._orders)
+
+    @property
+    def frees_or_fills_the_queue(self) -> bool:
+        """True when something may be dispatched now that could not before."""
+        left = any(was.running_since and not now.running_since and now.dispatched for was, now in self.moved)
+        return left or any(order is not Order.NOTHING for _, order, _ in self._orders)
+
     def binds(self) -> dict[str, Any]:
         """The statement's parameters."""
-        return {
+        after = [now for _, now in self.moved]
+        return {f"e_{field}": [getattr(run, field) for run in after] for field in _HELD} | {
+            "o_id": [execution_id for execution_id, _, _ in self._orders],
+            "o_kind": [None if order is Order.NOTHING else order for _, order, _ in self._orders],
+            "o_at": [at for _, _, at in self._orders],
             "e_id": [was.execution_id for was, _ in self.moved],
             "e_was": [was.status for was, _ in self.moved],
             "e_was_pending": [was.pending_approvals for was, _ in self.moved],
-            "e_status": [now.status for _, now in self.moved],
-            "e_reason": [now.status_reason for _, now in self.moved],
-            "e_pending": [now.pending_approvals for _, now in self.moved],
-            "e_ended": [now.ended_at for _, now in self.moved],
+            "e_was_fence": [was.fence for was, _ in self.moved],
+            "e_status": [run.status for run in after],
+            "e_reason": [run.status_reason for run in after],
+            "e_pending": [run.pending_approvals for run in after],
+            "e_ended": [run.ended_at for run in after],
             "e_at": self._at,
             "a_id": [a.approval_id for a in self.ended],
             "a_status": [a.status for a in self.ended],
@@ -195,12 +277,24 @@ _CHANGES = """
 WITH moved AS (
     UPDATE executions e
     SET status = v.status, status_reason = v.reason, pending_approvals = v.pending,
-        ended_at = v.ended_at, updated_at = v.at
+        ended_at = v.ended_at, updated_at = v.at,
+        fence = v.fence, instance_id = v.instance_id, replay = v.replay, fenced = v.fenced, proven = v.proven,
+        stalls = v.stalls, outcome_pending = v.outcome_pending, worked_seconds = v.worked_seconds,
+        running_since = v.running_since, work_deadline = v.work_deadline,
+        started_at = coalesce(e.started_at, v.running_since)
     FROM unnest(CAST(:e_id AS text[]), CAST(:e_was AS text[]), CAST(:e_was_pending AS int[]),
+                CAST(:e_was_fence AS bigint[]),
                 CAST(:e_status AS text[]), CAST(:e_reason AS text[]), CAST(:e_pending AS int[]),
-                CAST(:e_ended AS timestamptz[]), CAST(:e_at AS timestamptz[]))
-        AS v(execution_id, was, was_pending, status, reason, pending, ended_at, at)
+                CAST(:e_ended AS timestamptz[]), CAST(:e_at AS timestamptz[]),
+                CAST(:e_fence AS bigint[]), CAST(:e_instance_id AS text[]), CAST(:e_replay AS boolean[]),
+                CAST(:e_fenced AS boolean[]), CAST(:e_proven AS boolean[]), CAST(:e_stalls AS int[]),
+                CAST(:e_outcome_pending AS boolean[]), CAST(:e_worked_seconds AS double precision[]),
+                CAST(:e_running_since AS timestamptz[]), CAST(:e_work_deadline AS timestamptz[]))
+        AS v(execution_id, was, was_pending, was_fence, status, reason, pending, ended_at, at,
+             fence, instance_id, replay, fenced, proven, stalls, outcome_pending, worked_seconds,
+             running_since, work_deadline)
     WHERE e.execution_id = v.execution_id AND e.status = v.was AND e.pending_approvals = v.was_pending
+      AND e.fence = v.was_fence
     RETURNING e.execution_id
 ), ended AS (
     UPDATE approvals a
@@ -220,6 +314,13 @@ WITH moved AS (
                 CAST(:d_node AS text[]), CAST(:d_url AS text[]), CAST(:d_target AS text[]),
                 CAST(:d_secret AS text[]), CAST(:d_at AS timestamptz[]))
         AS v(delivery_id, approval_id, execution_id, node_id, url, target, secret, at)
+), ordered AS (
+    UPDATE dispatches d
+    SET kind = coalesce(v.kind, d.kind), due_at = CASE WHEN v.kind IS NOT NULL THEN v.at END,
+        claim = d.claim + 1, lease_until = NULL, attempts = 0, taken = true
+    FROM unnest(CAST(:o_id AS text[]), CAST(:o_kind AS text[]), CAST(:o_at AS timestamptz[]))
+        AS v(execution_id, kind, at)
+    WHERE d.execution_id = v.execution_id
 ), recorded AS (
 """
 _COUNTS = """

@@ -94,6 +94,12 @@ async def make_obsolete(conn: Connection, execution_id: str) -> list[str]:
     return [row.approval_id for row in await conn.rows(statement)]
 
 
+async def any_pending(conn: Connection, execution_id: str) -> bool:
+    """Whether an agent is still to be told of an answer to this execution."""
+    statement = sa.select(sa.literal(1)).where(deliveries.c.execution_id == execution_id, DELIVERY_PENDING).limit(1)
+    return await conn.row(statement) is not None
+
+
 async def redrive(conn: Connection, delivery_id: str) -> Listed | None:
     """Make a pending or dead delivery due now, all its tries before it; None when there is none in such a state."""
     statement = (

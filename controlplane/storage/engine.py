@@ -38,12 +38,14 @@ class DatabaseUrlWrong(HoldshortError):
 class Changes:
     """What a transaction did that others in the process wait for; told after commit, never before."""
 
-    __slots__ = ("due", "settled", "wrote")
+    __slots__ = ("due", "ended", "settled", "work", "wrote")
 
     def __init__(self) -> None:
-        """Nothing changed yet."""
+        """Nothing changed yet: approvals that are final, executions that are, a delivery due, work for the agents."""
         self.settled: list[str] = []
+        self.ended: list[str] = []
         self.due = False
+        self.work = False
         self.wrote = False
 
 

@@ -7,8 +7,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from controlplane.domain.approvals import BEFORE_DEADLINE, ApprovalStatus, OnExpiry
 from controlplane.domain.deliveries import DeliveryStatus
-from controlplane.domain.events import ActorKind
 from controlplane.domain.dispatching import DispatchKind
+from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage.types import ExactJson, Xid8
@@ -300,6 +300,7 @@ dispatches = sa.Table(
     sa.Column("claim", sa.BigInteger, nullable=False, server_default="0"),
     _moment("lease_until", nullable=True),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+    _flag("taken"),
     _moment("created_at"),
     _moment("start_by"),
     _moment("last_attempt_at", nullable=True),

@@ -94,6 +94,7 @@ _STATEMENTS = (
         claim BIGINT DEFAULT '0' NOT NULL,
         lease_until TIMESTAMP WITH TIME ZONE,
         attempts INTEGER DEFAULT '0' NOT NULL,
+        taken BOOLEAN DEFAULT false NOT NULL,
         created_at TIMESTAMP WITH TIME ZONE NOT NULL,
         start_by TIMESTAMP WITH TIME ZONE NOT NULL,
         last_attempt_at TIMESTAMP WITH TIME ZONE,

@@ -159,8 +159,10 @@ async def test_a_note_is_written_once(store: Store, rows: Rows):
     await store.start()
     line = Note(note_id="n1", message="half way", tags=("progress",))
     async with store.tx() as conn:
-        written, new = await executions.note(conn, "run-1", line, AGENT)
-        again, twice = await executions.note(conn, "run-1", replace(line, message="other words"), AGENT)
+        written, new = await executions.note(conn, "run-1", line, actor=AGENT, new_id=store.new_id)
+        again, twice = await executions.note(
+            conn, "run-1", replace(line, message="other words"), actor=AGENT, new_id=store.new_id
+        )
         (kept,) = await notes_of(conn, "run-1")
     assert (new, twice) == (True, False)
     assert written == again == kept

@@ -8,8 +8,10 @@ import pytest
 
 from controlplane.domain.approvals import BEFORE_DEADLINE, ApprovalStatus, OnExpiry
 from controlplane.domain.deliveries import DeliveryStatus
+from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
+from controlplane.domain.nodes import InstanceStatus
 from tests.factories import CALLBACK
 from tests.services.store import Rows, Store
 
@@ -25,6 +27,13 @@ WORDS: dict[str, Iterable[str]] = {
     "deliveries_status": DeliveryStatus,
     "deliveries_end_has_a_time": [DeliveryStatus.PENDING],
     "history_actor_kind": ActorKind,
+    "executions_queue_is_ours": [ExecutionStatus.QUEUED],
+    "executions_work_has_a_start": [ExecutionStatus.RUNNING],
+    "executions_outcome_of_an_end": [ExecutionStatus.CANCELLED],
+    "instances_status": InstanceStatus,
+    "instances_end_has_a_time": [InstanceStatus.GONE],
+    "instances_end_has_a_reason": [InstanceStatus.GONE],
+    "dispatches_kind": DispatchKind,
     "parked_decision": BEFORE_DEADLINE | {ApprovalStatus.EXPIRED},
 }
 

@@ -1,0 +1,110 @@
+"""Runs: an execution in the hands of an instance, and every way it passes from one to another.
+
+As `domain.cases`, each function takes a case as it was locked and returns it as it must be written.
+"""
+
+from controlplane.domain.cases import Case, about_run, end, move, record, with_execution
+from controlplane.domain.dispatching import Order
+from controlplane.domain.events import DISPATCHER, RECOVERY, SWEEPER, Actor, FactType
+from controlplane.domain.executions import (
+    DISPATCH_FAILED,
+    EXECUTION_TIMEOUT,
+    STALLS_LIMIT,
+    TOO_MANY_RESTARTS,
+    ExecutionStatus,
+)
+from controlplane.domain.nodes import Instance
+
+
+def dispatch(case: Case, instance: Instance) -> Case:
+    """Give the execution to an instance under a new fence; whoever had it before can no longer write.
+
+    A waiting run stays waiting, and one that has ended stays ended: its code is to see that. A run that was dispatched
+    ten times without getting further fails instead.
+    """
+    run = case.execution
+    if run.stalls >= STALLS_LIMIT:
+        return give_up(case, TOO_MANY_RESTARTS)
+    case = with_execution(
+        case,
+        fence=run.fence + 1,
+        instance_id=instance.instance_id,
+        replay=instance.replay,
+        fenced=instance.fenced,
+        proven=False,
+        stalls=run.stalls + 1,
+    )
+    data = {"fence": run.fence + 1, "instance_id": instance.instance_id}
+    case = record(case, about_run(run, FactType.EXECUTION_DISPATCHED, DISPATCHER, data))
+    if run.status in {ExecutionStatus.QUEUED, ExecutionStatus.RUNNING}:
+        reason = None if run.status is ExecutionStatus.QUEUED else run.status_reason
+        case = move(case, ExecutionStatus.RUNNING, reason, DISPATCHER)
+    return case
+
+
+def undispatch(case: Case, fence: int) -> Case | None:
+    """Take a try back that certainly, or under a fence harmlessly, came to nothing; None where that is not so.
+
+    A run that gave a sign, ended, or was dispatched again since is in somebody's hands: the try is over.
+    """
+    run = case.execution
+    if run.fence != fence or run.proven or not run.wants_an_agent:
+        return None
+    case = with_execution(case, stalls=max(0, run.stalls - 1))
+    if run.status is ExecutionStatus.RUNNING:
+        case = move(case, ExecutionStatus.QUEUED, DISPATCH_FAILED, DISPATCHER, worked=False)
+    return case
+
+
+def prove(case: Case) -> Case:
+    """Keep that the run's holder gave a sign under the present fence: it runs, whatever became of the try's reply."""
+    run = case.execution
+    if run.proven or not run.wants_an_agent or run.fence == 0:
+        return case
+    case = with_execution(case, proven=True, order=Order.NOTHING)
+    if run.status is ExecutionStatus.QUEUED:
+        case = move(case, ExecutionStatus.RUNNING, None, DISPATCHER)
+    return case
+
+
+def release(case: Case, reason: str, actor: Actor = RECOVERY) -> Case:
+    """Take the execution from an instance that is gone, or hands it back.
+
+    What can be repeated is dispatched again: a running run at once, a waiting one when it has an answer (at once where
+    its reasoner says so), an ended one so that its code sees the end. A node that knows no replay keeps its run as it
+    is: nobody repeats it, and its answers are told to where the node is then.
+    """
+    run = case.execution
+    if run.instance_id is None or not run.wants_an_agent:
+        return case
+    data = {"fence": run.fence, "instance_id": run.instance_id, "reason": reason}
+    case = record(case, about_run(run, FactType.EXECUTION_RELEASED, actor, data))
+    case = with_execution(case, instance_id=None, order=_order_of_released(case))
+    if run.status is ExecutionStatus.RUNNING:
+        to = ExecutionStatus.QUEUED if run.replay else ExecutionStatus.RUNNING
+        # What died with its process is done again, so it does not count against the limit.
+        case = move(case, to, reason if run.replay else run.status_reason, actor, worked=False)
+    return case
+
+
+def give_up(case: Case, reason: str) -> Case:
+    """End a run that no agent can be brought to run; one that has ended already keeps its end."""
+    if case.execution.final:
+        return with_execution(case, outcome_pending=False, order=Order.NOTHING)
+    return end(case, ExecutionStatus.FAILED, reason, DISPATCHER)
+
+
+def run_out_of_time(case: Case) -> Case:
+    """End a run whose limit of running time has passed; its agent is told to stop."""
+    deadline = case.execution.work_deadline
+    if deadline is None or case.at < deadline:
+        return case
+    return end(case, ExecutionStatus.TIMEOUT, EXECUTION_TIMEOUT, SWEEPER, order=Order.CANCEL)
+
+
+def _order_of_released(case: Case) -> Order | None:
+    run = case.execution
+    if not run.replay:
+        return Order.NOTHING
+    rests = run.status is ExecutionStatus.WAITING and not run.resume_at_start
+    return Order.NOTHING if rests else Order.RUN
