@@ -4,6 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from controlplane.domain.steps import MAX_NAME
+
 # `$` would let a line feed pass behind the text.
 _END = r"(?![\s\S])"
 _NO_CONTROL = rf"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*{_END}"
@@ -16,6 +18,15 @@ Label = Annotated[
         pattern=_NO_CONTROL,
         max_length=128,
         extra={"rule": "a string of at most 128 characters, none of them a control character"},
+    ),
+]
+StepName = Annotated[
+    str,
+    Meta(
+        pattern=_NO_CONTROL,
+        min_length=1,
+        max_length=MAX_NAME,
+        extra={"rule": f"a string of 1 to {MAX_NAME} characters, none of them a control character"},
     ),
 ]
 Secret = Annotated[

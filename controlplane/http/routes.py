@@ -3,7 +3,18 @@
 from litestar import Router
 from litestar.types import ControllerRouterHandler
 
-from controlplane.http import approvals, asking, deciding, deliveries, events, executions, health, waiting, webhooks
+from controlplane.http import (
+    approvals,
+    asking,
+    deciding,
+    deliveries,
+    events,
+    executions,
+    health,
+    steps,
+    waiting,
+    webhooks,
+)
 
 API = Router(
     "/api/v1",
@@ -27,6 +38,8 @@ API = Router(
         executions.report_status,
         executions.cancel_execution,
         executions.add_note,
+        steps.keep_step,
+        steps.list_steps,
         deliveries.list_deliveries,
         deliveries.redrive_delivery,
         deliveries.list_parked,

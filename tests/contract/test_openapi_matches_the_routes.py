@@ -16,7 +16,12 @@ from tests.postgres import Database
 
 COMMITTED = Path(__file__).parents[2] / "sdk" / "openapi.json"
 ROUNDS = 40
-STATUSES = {"start_execution": {"200", "201"}, "add_note": {"200", "201"}, "approval_response": {"200", "202"}}
+STATUSES = {
+    "start_execution": {"200", "201"},
+    "add_note": {"200", "201"},
+    "keep_step": {"200", "201"},
+    "approval_response": {"200", "202"},
+}
 
 
 @pytest.fixture(scope="module")

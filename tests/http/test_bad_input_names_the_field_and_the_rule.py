@@ -128,6 +128,16 @@ ROUTES = [
         ("message",),
     ),
     Route(
+        "/executions/run-1/steps",
+        {"name": "s", "occurrence": 1, "previous": "", "result": None},
+        {
+            "name": [*NOT_TEXT, None, "", "a\n", "a\x7f", "a\x85", "a\u2028", "x" * 201],
+            "occurrence": [*NOT_WHOLE, None],
+            "previous": [*NOT_TEXT, "x" * 257],
+        },
+        ("name", "occurrence", "result"),
+    ),
+    Route(
         "/approvals/wait",
         {"approval_ids": ["apr_1"]},
         {
@@ -231,7 +241,7 @@ async def test_only_json_is_taken(api: Api, approval: str, route: Route):
 @BY_PATH
 async def test_a_body_over_its_cap_is_413(api: Api, approval: str, route: Route):
     path = route.path.replace("{approval}", approval)
-    cap = 8 if path in {"/executions", "/executions/run-1/status"} else 1
+    cap = 8 if path in {"/executions", "/executions/run-1/status", "/executions/run-1/steps"} else 1
     # A report over its cap has an effect: it ends its run, which must not be the one that the other tests use.
     await api.start("run-4")
     path = path.replace("/run-1/status", "/run-4/status")

@@ -15,7 +15,8 @@ from controlplane.domain.deliveries import CLAIMS_PER_TARGET, Attempt, Claimed, 
 from controlplane.domain.events import Actor
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.outcomes import Outcome
-from controlplane.services import approvals, asking, deliveries, executions, expiry, webhooks
+from controlplane.domain.steps import Done, Step
+from controlplane.services import approvals, asking, deliveries, executions, expiry, steps, webhooks
 from controlplane.services.approvals import SeenByPerson
 from controlplane.services.executions import Report
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed
@@ -85,6 +86,14 @@ class Store:
         async with self.tx() as conn:
             report = Report(status=status, **told)
             return await executions.report(conn, execution_id, report, actor=AGENT, new_id=self.new_id)
+
+    async def step(
+        self, name: str = "a", result: bytes = b"1", execution_id: str = "run-1", *, fence: int | None = None, **at: Any
+    ) -> tuple[Step, bool]:
+        """Keep a step, the first under its name and of no order unless `occurrence` and `previous` are given."""
+        done = Done(name=name, result=result, **({"occurrence": 1, "previous": None} | at))
+        async with self.tx() as conn:
+            return await steps.keep(conn, execution_id, done, fence=fence, actor=AGENT, new_id=self.new_id)
 
     async def cancel(self, reason: str | None = None, execution_id: str = "run-1") -> Run:
         async with self.tx() as conn:

@@ -2,7 +2,7 @@
 
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.executions import ExecutionStatus
-from controlplane.storage import approvals
+from controlplane.storage import approvals, steps
 from controlplane.storage.approvals import Wording
 from tests.factories import asked
 from tests.services.store import Store
@@ -21,12 +21,13 @@ SPELLINGS = [
 
 async def test_each_place_gives_back_the_same_bytes(store: Store):
     kept = [await keep(store, f"run-{number}", spelling) for number, spelling in enumerate(SPELLINGS)]
-    assert kept == [[spelling] * 5 for spelling in SPELLINGS]
+    assert kept == [[spelling] * 7 for spelling in SPELLINGS]
 
 
 async def keep(store: Store, run: str, spelling: bytes) -> list[bytes | None]:
     """What each place gives back of one value."""
     await store.start(run)
+    await store.step("a", spelling, run)
     approval = await store.ask_for(asked("a", run), Wording(payload=spelling))
     await store.decide(approval.approval_id, ApprovalStatus.APPROVED, response=spelling)
     await store.report(ExecutionStatus.SUCCEEDED, run, result=spelling)
@@ -34,7 +35,10 @@ async def keep(store: Store, run: str, spelling: bytes) -> list[bytes | None]:
     async with store.tx() as conn:
         (listed,) = await approvals.final_among(conn, [approval.approval_id])
         (paged,) = await approvals.page(conn, approvals.Filter(execution_id=run), None, 10)
-    return [shown.payload, shown.response, (await store.run(run)).result, listed.response, paged.payload]
+        step = await steps.get(conn, run, "a", 1)
+        (replayed,), _ = await steps.page(conn, run, after=0, limit=10)
+    results = [(await store.run(run)).result, step.result if step else None, replayed.result]
+    return [shown.payload, shown.response, listed.response, paged.payload, *results]
 
 
 async def test_no_value_is_not_null(store: Store):
