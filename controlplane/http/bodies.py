@@ -46,8 +46,13 @@ async def take(request: Request[Any, Any, Any], kind: type[BodyType], *, limit: 
         InvalidBody: it is no JSON that every parser reads alike.
         FieldFault: a field is missing, or of another type or size than the rule says.
     """
+    return decode(await read_json(request, limit=limit), kind)
+
+
+async def read_json(request: Request[Any, Any, Any], *, limit: int) -> bytes:
+    """The request's body, which must say that it is JSON; raises as `read` does, and UnsupportedMediaType."""
     _check_media_type(request)
-    return decode(await read(request, limit=limit), kind)
+    return await read(request, limit=limit)
 
 
 async def take_if_sent(request: Request[Any, Any, Any], kind: type[BodyType]) -> BodyType:

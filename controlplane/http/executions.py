@@ -7,20 +7,22 @@ from litestar import Request, Response, get, post
 from litestar.params import FromPath, FromQuery, Parameter
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from controlplane.domain.errors import BodyTooLarge, FieldFault
+from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
-from controlplane.http import bodies, fields, paging
+from controlplane.http import bodies, fields, paging, peer
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, fence_of, operator, runtime_of
-from controlplane.http.shapes import raw
+from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of
+from controlplane.http.shapes import page_of, raw
 from controlplane.services import executions as service
 from controlplane.services.executions import Report
-from controlplane.storage import executions
+from controlplane.storage import approvals, executions
 from controlplane.storage.executions import Filter, Note, Run, Starting
 
 REPORT_LIMIT = 8 * bodies.MIB
 RESULT_TOO_LARGE = "result_too_large"
+RESULT_UNREADABLE = "result_unreadable"
 
 NodeId = Annotated[str | None, Parameter(max_length=128)]
 
@@ -36,11 +38,16 @@ class StartIn(Struct, kw_only=True):
 
 
 class ReportIn(Struct, kw_only=True):
-    """How a run ended; anything but an end changes nothing."""
+    """How a run ended; anything but an end changes nothing. `reason` is kept of a run that failed.
 
-    status: ExecutionStatus
+    Of what older agents send besides, only `error_details.reason` counts.
+    """
+
+    status: peer.StatusWord
     result: Raw | UnsetType = UNSET
-    error: Annotated[str, Meta(max_length=64 * 1024)] | None = None
+    error: peer.Fault | None = None
+    reason: peer.Reason | None = None
+    error_details: Any = None
 
 
 class CancelIn(Struct, kw_only=True):
@@ -86,9 +93,14 @@ class ExecutionOut(Struct, kw_only=True):
 
 
 class ExecutionDetailOut(ExecutionOut, kw_only=True):
-    """A run with its notes."""
+    """A run with its notes and its newest approval; `completed_at` and `duration_ms` are for agents of older SDKs."""
 
     notes: list[NoteOut]
+    completed_at: datetime | None
+    duration_ms: int | None
+    approval_request_id: str | None
+    approval_status: ApprovalStatus | None
+    approval_request_url: str | None
 
 
 class ExecutionsOut(Struct):
@@ -138,25 +150,41 @@ async def list_executions(
 
 @get("/executions/{execution_id:str}")
 async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionDetailOut:
-    """One run, with its notes."""
+    """One run, with its notes and its newest approval."""
     async with runtime_of(request).look() as conn:
         run = await service.look(conn, path_name(execution_id))
         notes = await executions.notes_of(conn, run.execution_id)
-    shown = [_note_out(note) for note in notes]
-    return ExecutionDetailOut(**_fields(run), notes=shown)
+        asked = await approvals.newest(conn, run.execution_id, None)
+    return ExecutionDetailOut(
+        **_fields(run),
+        notes=[_note_out(note) for note in notes],
+        completed_at=run.ended_at,
+        duration_ms=duration_ms(run),
+        approval_request_id=asked.approval_request_id if asked else None,
+        approval_status=asked.status if asked else None,
+        approval_request_url=page_of(asked, base_of(request)) if asked else None,
+    )
 
 
 @post("/executions/{execution_id:str}/status", status_code=200, opt={"takes": ReportIn})
 async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionOut:
-    """Report how a run ended; a final status stays, the result is stored. A report over 8 MiB fails the run."""
+    """Report how a run ended; a final status stays, the result is stored.
+
+    A report over 8 MiB fails the run, and so does an end whose result is JSON that parsers read differently.
+    """
+    # Such a run can never report: without an end it would stay running for ever.
     try:
-        body = await bodies.take(request, ReportIn, limit=REPORT_LIMIT)
+        sent = await bodies.read_json(request, limit=REPORT_LIMIT)
     except BodyTooLarge:
-        # Such a run can never report: without an end it would stay running for ever.
         await _report(request, execution_id, Report(status=ExecutionStatus.FAILED, reason=RESULT_TOO_LARGE))
         raise
-    told = Report(status=body.status, result=_json(body.result), error=body.error)
-    return execution_out(await _report(request, execution_id, told))
+    try:
+        body = bodies.decode(sent, ReportIn)
+    except InvalidBody:
+        if peer.ends_a_run(sent):
+            await _report(request, execution_id, Report(status=ExecutionStatus.FAILED, reason=RESULT_UNREADABLE))
+        raise
+    return execution_out(await _report(request, execution_id, _told(body)))
 
 
 @post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn, "body_optional": True})
@@ -210,6 +238,25 @@ async def _report(request: Request[Any, Any, Any], execution_id: str, told: Repo
             new_id=runtime.new_id,
             fence=fence_of(request),
         )
+
+
+def _told(body: ReportIn) -> Report:
+    status = peer.status_of(body.status)
+    reason = peer.reason_of(body.reason, body.error_details) if status is ExecutionStatus.FAILED else None
+    return Report(
+        status=status,
+        result=_json(body.result),
+        error=peer.error_text(body.error, body.error_details),
+        reason=reason,
+        shutdown=peer.is_hand_back(status, body.error_details),
+    )
+
+
+def duration_ms(run: Run) -> int | None:
+    """How long a run took from its start to its end, its waits among it; None while it has not ended."""
+    if run.started_at is None or run.ended_at is None:
+        return None
+    return round((run.ended_at - run.started_at).total_seconds() * 1000)
 
 
 def _fields(run: Run) -> dict[str, Any]:

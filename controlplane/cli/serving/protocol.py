@@ -125,6 +125,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer bytes that are no HTTP with a problem document."""
         self._refuse(MalformedRequest(msg))
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: older agents ask for a WebSocket at every start, and the ordinary answer tells them."""
+
     def _close_if_done(self) -> None:
         if self._closes and self._part == "idle" and self.cycle.response_complete and not self.pipeline:
             self.transport.close()
