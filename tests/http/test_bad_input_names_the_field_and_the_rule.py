@@ -111,8 +111,9 @@ ROUTES = [
         "/executions/run-1/status",
         {"status": "running"},
         {
-            "status": [*NOT_TEXT, None, "", "done", "Running"],
-            "error": [*NOT_TEXT, "x" * (64 * 1024 + 1)],
+            "status": [*NOT_TEXT, None, "", "finished", "run ning", "o\u212a", "x" * 65],
+            "error": [1, 1.5, True, [], ["a"]],
+            "reason": [*NOT_TEXT, "", "a b", "Late", "x" * 65, "late\n"],
         },
         ("status",),
     ),
