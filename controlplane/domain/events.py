@@ -53,6 +53,9 @@ class FactType(StrEnum):
     DELIVERY_DEAD = "delivery.dead"
     DELIVERY_OBSOLETE = "delivery.obsolete"
     DELIVERY_REDRIVEN = "delivery.redriven"
+    NODE_REGISTERED = "node.registered"
+    NODE_DRAINING = "node.draining"
+    NODE_GONE = "node.gone"
 
 
 class Fact(Struct, frozen=True, kw_only=True):

@@ -8,8 +8,10 @@ from controlplane.domain.errors import FieldFault
 APPROVAL_PREFIX = "apr_"
 DELIVERY_PREFIX = "dlv_"
 EXECUTION_PREFIX = "exec_"
+INSTANCE_PREFIX = "inst_"
 NOTE_PREFIX = "note_"
 PARKED_PREFIX = "prk_"
+RUN_PREFIX = "run_"
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")

@@ -148,6 +148,11 @@ approvals = sa.Table(
     sa.Index("approvals_by_node", "node_id", "requested_at", "approval_id"),
     sa.Index("approvals_by_deadline", "expires_at", "approval_id"),
     sa.Index("approvals_due", "expires_at", "execution_id", postgresql_where=sa.text("status = 'pending'")),
+    sa.Index(
+        "approvals_calling",
+        "node_id",
+        postgresql_where=sa.text("status = 'pending' AND callback_url IS NOT NULL"),
+    ),
     postgresql_with=_busy(80),
 )
 
@@ -283,9 +288,11 @@ instances = sa.Table(
     _moment("registered_at"),
     _moment("seen_at"),
     _moment("gone_at", nullable=True),
+    _flag("callbacks_left"),
     sa.CheckConstraint(_one_of("status", InstanceStatus), name="instances_status"),
     sa.CheckConstraint("(status = 'gone') = (gone_at IS NOT NULL)", name="instances_end_has_a_time"),
     sa.CheckConstraint("(status = 'gone') = (gone_reason IS NOT NULL)", name="instances_end_has_a_reason"),
+    sa.CheckConstraint("NOT callbacks_left OR status = 'gone'", name="instances_leave_when_gone"),
     sa.Index("instances_of_node", "node_id", "status"),
     postgresql_with=_busy(70),
 )

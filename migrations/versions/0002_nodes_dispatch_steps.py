@@ -44,6 +44,10 @@ _STATEMENTS = (
         WHERE instance_id IS NOT NULL AND (ended_at IS NULL OR outcome_pending)
     """,
     """
+    CREATE INDEX approvals_calling ON approvals (node_id)
+        WHERE status = 'pending' AND callback_url IS NOT NULL
+    """,
+    """
     CREATE INDEX executions_out_of_time ON executions (work_deadline) WHERE work_deadline IS NOT NULL
     """,
     """
@@ -74,10 +78,12 @@ _STATEMENTS = (
         registered_at TIMESTAMP WITH TIME ZONE NOT NULL,
         seen_at TIMESTAMP WITH TIME ZONE NOT NULL,
         gone_at TIMESTAMP WITH TIME ZONE,
+        callbacks_left BOOLEAN DEFAULT false NOT NULL,
         PRIMARY KEY (instance_id),
         CONSTRAINT instances_status CHECK (status IN ('live', 'draining', 'gone')),
         CONSTRAINT instances_end_has_a_time CHECK ((status = 'gone') = (gone_at IS NOT NULL)),
         CONSTRAINT instances_end_has_a_reason CHECK ((status = 'gone') = (gone_reason IS NOT NULL)),
+        CONSTRAINT instances_leave_when_gone CHECK (NOT callbacks_left OR status = 'gone'),
         FOREIGN KEY(node_id) REFERENCES nodes (node_id) ON DELETE CASCADE
     )
  WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1)

@@ -33,6 +33,7 @@ WORDS: dict[str, Iterable[str]] = {
     "instances_status": InstanceStatus,
     "instances_end_has_a_time": [InstanceStatus.GONE],
     "instances_end_has_a_reason": [InstanceStatus.GONE],
+    "instances_leave_when_gone": [InstanceStatus.GONE],
     "dispatches_kind": DispatchKind,
     "parked_decision": BEFORE_DEADLINE | {ApprovalStatus.EXPIRED},
 }
