@@ -62,6 +62,9 @@ SETTINGS = (
         "refuse",
         "An answer that names no execution while several asked under its id: `refuse` it, or take the `newest`.",
     ),
+    Setting("HOLDSHORT_NODE_CONCURRENCY", "100", "Runs that one node works on at once, where it registers no number."),
+    Setting("HOLDSHORT_NODE_QUEUE", "1000", "Runs that may wait for one node; past it `execute` answers 429."),
+    Setting("HOLDSHORT_START_WITHIN_HOURS", "24", "Hours in which an agent must have taken a new run, or it fails."),
     Setting("HOLDSHORT_LISTEN", "on", "`off`: no LISTEN connection; changes are seen by polling within 1 s."),
     Setting("HOLDSHORT_PUBLIC_URL", "", "The address under which people and agents reach this server; builds links."),
     Setting(
@@ -100,6 +103,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     parked_seconds: int = 3600
     max_waits: int = 20_000
     unnamed_webhooks: Literal["refuse", "newest"] = "refuse"
+    node_concurrency: int = 100
+    node_queue: int = 1000
+    start_within_hours: float = 24.0
     listen: bool = True
     public_url: str | None = None
     home: Path = SYSTEM_HOME
@@ -140,6 +146,9 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         parked_seconds=reader.read("PARKED_SECONDS", _whole(1, 604_800), 3600),
         max_waits=reader.read("MAX_WAITS", _whole(0, 1_000_000), 20_000),
         unnamed_webhooks=reader.read("UNNAMED_WEBHOOKS", _one_of({"refuse": "refuse", "newest": "newest"}), "refuse"),
+        node_concurrency=reader.read("NODE_CONCURRENCY", _whole(1, 100_000), 100),
+        node_queue=reader.read("NODE_QUEUE", _whole(1, 1_000_000), 1000),
+        start_within_hours=reader.read("START_WITHIN_HOURS", _hours, 24.0),
         listen=reader.read("LISTEN", _one_of({"on": True, "off": False}), True),
         public_url=reader.read("PUBLIC_URL", _public_url, None),
         home=reader.read("HOME", _absolute, default_home),

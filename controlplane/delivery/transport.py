@@ -14,15 +14,20 @@ BeforeWriting = Callable[[], Awaitable[None]]
 
 
 class Transport:
-    """The only way out of the server. Its connections are kept and reused."""
+    """The only way out of the server.
 
-    def __init__(self) -> None:
+    Args:
+        kept_alive: how many idle connections are kept for reuse. With none, a request never meets a connection that
+            its receiver closed meanwhile, so that one which got no reply was really written to somebody.
+    """
+
+    def __init__(self, *, kept_alive: int = 100) -> None:
         """Open nothing yet."""
         self._client = httpx.AsyncClient(
             follow_redirects=False,
             trust_env=False,
             timeout=SEND_DEADLINE_SECONDS,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=kept_alive, keepalive_expiry=30),
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
         )
 
@@ -38,33 +43,38 @@ class Transport:
             before_writing: awaited once a connection stands and before the first byte is written; what it raises
                 ends the try and reaches the caller.
         """
+        writing = _Writing(before_writing)
         try:
             async with asyncio.timeout(SEND_DEADLINE_SECONDS):
-                return await self._post(url, body, headers, before_writing)
+                return await self._post(url, body, headers, writing)
         except TimeoutError:
-            return Attempt(error=f"no reply within {SEND_DEADLINE_SECONDS:g} s")
+            return Attempt(error=f"no reply within {SEND_DEADLINE_SECONDS:g} s", written=writing.begun)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            return Attempt(error=f"{type(error).__name__}: {error}"[:500])
+            return Attempt(error=f"{type(error).__name__}: {error}"[:500], written=writing.begun)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _post(
-        self, url: str, body: bytes, headers: Mapping[str, str], before_writing: BeforeWriting | None
-    ) -> Attempt:
-        extensions = {} if before_writing is None else {"trace": _hook(before_writing)}
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], writing: "_Writing") -> Attempt:
+        extensions = {"trace": writing.trace}
         all_headers = {"Content-Type": "application/json", **headers}
         async with self._client.stream("POST", url, content=body, headers=all_headers, extensions=extensions) as reply:
-            return Attempt(status=reply.status_code, reply=await _read(reply))
+            return Attempt(status=reply.status_code, reply=await _read(reply), written=True)
 
 
-def _hook(before_writing: BeforeWriting) -> Callable[[str, Mapping[str, Any]], Awaitable[None]]:
-    async def trace(event: str, _: Mapping[str, Any]) -> None:
+class _Writing:
+    """Sees when a request's first byte is about to be written; from then on its receiver may know of it."""
+
+    def __init__(self, before: BeforeWriting | None) -> None:
+        self._before = before
+        self.begun = False
+
+    async def trace(self, event: str, _: Mapping[str, Any]) -> None:
         if event == "http11.send_request_headers.started":
-            await before_writing()
-
-    return trace
+            if self._before is not None:
+                await self._before()
+            self.begun = True
 
 
 async def _read(reply: httpx.Response) -> bytes:

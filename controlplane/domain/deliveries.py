@@ -58,7 +58,7 @@ class Attempt(Struct, frozen=True):
     status: int | None = None
     reply: bytes = b""
     error: str | None = None
-    written: bool = True
+    written: bool = False
 
 
 class Verdict(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -80,6 +81,29 @@ class Verdict(Struct, frozen=True):
     error: str | None = None
     reason: str | None = None
     result: bytes | None = None
+
+
+def run_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
+    """Where a run is sent to, under which headers, and its raw input as the body."""
+    headers = {
+        "X-Execution-ID": sent.execution_id,
+        "X-Holdshort-Fence": str(sent.fence),
+        "X-Holdshort-Steps": str(sent.steps),
+    }
+    if sent.run_id is not None:
+        headers |= {"X-Run-ID": sent.run_id, "X-Workflow-ID": sent.run_id}
+    if sent.parent_execution_id is not None:
+        headers["X-Parent-Execution-ID"] = sent.parent_execution_id
+    if sent.time_left is not None:
+        headers["X-Holdshort-Time-Left"] = f"{sent.time_left:.3f}"
+    return sent.base_url + REASONERS_PATH + quote(sent.reasoner, safe=""), headers, sent.input or b"{}"
+
+
+def cancel_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
+    """Where an agent is told that a run is over, under which headers, and why."""
+    url = f"{sent.base_url}/_internal/executions/{quote(sent.execution_id, safe='')}/cancel"
+    headers = {"X-Execution-ID": sent.execution_id, "X-Holdshort-Fence": str(sent.fence)}
+    return url, headers, msgspec.json.encode({"reason": sent.reason})
 
 
 def judge(sent: Dispatch, attempt: Attempt, *, jitter: float) -> Verdict:

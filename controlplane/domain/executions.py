@@ -86,11 +86,16 @@ class Execution(Struct, frozen=True, kw_only=True):
         return self.dispatched and (not self.final or self.outcome_pending)
 
     @property
+    def time_left(self) -> float | None:
+        """Seconds of its limit that it has not worked yet, when a stretch of work begins; None without a limit."""
+        return None if self.limit_seconds is None else max(0.0, self.limit_seconds - self.worked_seconds)
+
+    @property
     def work_deadline(self) -> datetime | None:
         """When its limit of running time passes, if it runs on from here; None while nothing is counted."""
-        if self.running_since is None or self.limit_seconds is None:
+        if self.running_since is None or self.time_left is None:
             return None
-        return self.running_since + timedelta(seconds=max(0.0, self.limit_seconds - self.worked_seconds))
+        return self.running_since + timedelta(seconds=self.time_left)
 
 
 def check_named_fence(execution: Execution, fence: int | None) -> None:

@@ -11,6 +11,7 @@ from controlplane.domain.executions import (
     EXECUTION_TIMEOUT,
     STALLS_LIMIT,
     TOO_MANY_RESTARTS,
+    Execution,
     ExecutionStatus,
 )
 from controlplane.domain.nodes import Instance
@@ -42,14 +43,17 @@ def dispatch(case: Case, instance: Instance) -> Case:
     return case
 
 
-def undispatch(case: Case, fence: int) -> Case | None:
-    """Take a try back that certainly, or under a fence harmlessly, came to nothing; None where that is not so.
+def is_open(run: Execution, fence: int) -> bool:
+    """True while nobody but the failed try under this fence says what becomes of the run.
 
-    A run that gave a sign, ended, or was dispatched again since is in somebody's hands: the try is over.
+    One that gave a sign, ended, or was dispatched again since is in somebody's hands.
     """
+    return run.fence == fence and not run.proven and run.wants_an_agent
+
+
+def undispatch(case: Case) -> Case:
+    """Take a try back that certainly, or under a fence harmlessly, came to nothing."""
     run = case.execution
-    if run.fence != fence or run.proven or not run.wants_an_agent:
-        return None
     case = with_execution(case, stalls=max(0, run.stalls - 1))
     if run.status is ExecutionStatus.RUNNING:
         case = move(case, ExecutionStatus.QUEUED, DISPATCH_FAILED, DISPATCHER, worked=False)

@@ -14,6 +14,7 @@ from controlplane.runtime import Runtime, Wait
 
 FENCE_HEADER = "X-Holdshort-Fence"
 _LARGEST_FENCE = 2**63 - 1
+MAX_LABEL = 255
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 AnyRequest = Request[Any, Any, Any]
@@ -33,6 +34,23 @@ def agent(request: AnyRequest, node_id: str) -> Actor:
 def operator(request: AnyRequest) -> Actor:
     """A person or operator that calls."""
     return Actor(ActorKind.PERSON, "operator", "api", address_of(request))
+
+
+def caller(request: AnyRequest) -> Actor:
+    """A person or program that starts a run."""
+    return Actor(ActorKind.PERSON, "caller", "api", address_of(request))
+
+
+def label_of(request: AnyRequest, header: str) -> str | None:
+    """A header that is kept with a run; None when it was not sent, or is empty.
+
+    Raises:
+        FieldFault: it is longer than 255 characters or holds a control character.
+    """
+    value = request.headers.get(header, "").strip()
+    if len(value) > MAX_LABEL or not value.isprintable():
+        raise FieldFault(header, f"must be at most {MAX_LABEL} characters, none of them a control character")
+    return value or None
 
 
 def address_of(request: AnyRequest) -> str | None:

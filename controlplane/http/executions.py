@@ -74,11 +74,16 @@ class NoteOut(Struct):
 
 
 class ExecutionOut(Struct, kw_only=True):
-    """A run as it stands."""
+    """A run as it stands.
+
+    Of a `dispatched` one: `fence` counts its dispatches, `instance_id` is who holds it, `attempts` and `last_error`
+    are those of the present dispatch, and `outcome_pending` says that its code has not seen its end yet.
+    """
 
     execution_id: str
     node_id: str
     run_id: str | None
+    parent_execution_id: str | None
     reasoner: str | None
     status: ExecutionStatus
     status_reason: str | None
@@ -90,6 +95,14 @@ class ExecutionOut(Struct, kw_only=True):
     started_at: datetime | None
     updated_at: datetime
     ended_at: datetime | None
+    dispatched: bool
+    fence: int
+    instance_id: str | None
+    outcome_pending: bool
+    limit_seconds: float | None
+    worked_seconds: float
+    attempts: int
+    last_error: str | None
 
 
 class ExecutionDetailOut(ExecutionOut, kw_only=True):

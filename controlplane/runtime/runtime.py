@@ -28,7 +28,9 @@ TURN_SECONDS = 15.0
 class Runtime:
     """What the edges work with. Make it inside the event loop that it serves; `close` it there.
 
-    `due` beats when a delivery may be due, `news` when history has grown, `wrote` when this process made it grow.
+    `waits` holds who waits for approvals, `runs` who waits for executions, by their ids. `due` beats when a delivery
+    may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
+    process made it grow.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -44,9 +46,12 @@ class Runtime:
         self.engine = make_engine(settings.database_url, settings.pool_size)
         self._looks = asyncio.Semaphore(max(1, settings.pool_size - KEPT_FOR_DECISIONS))
         self.transport = Transport()
+        self.dispatching = Transport(kept_alive=0)
         self.waits = WaitHub(settings.max_waits)
+        self.runs = WaitHub(settings.max_waits)
         self.ends = Ends(self._final)
         self.due = Pulse()
+        self.work = Pulse()
         self.news = Pulse()
         self.wrote = Pulse()
         self.stopping = False
@@ -93,12 +98,14 @@ class Runtime:
         """Answer everyone who waits and let nobody wait any more."""
         self.stopping = True
         self.waits.close()
+        self.runs.close()
         self.news.beat()
 
     async def close(self) -> None:
         """Let go of every connection."""
         self.stop()
         await self.transport.close()
+        await self.dispatching.close()
         await self.engine.dispose()
 
     async def _final(self, approval_ids: list[str]) -> list[Shown]:
@@ -109,6 +116,9 @@ class Runtime:
 
     def _committed(self, changes: Changes) -> None:
         self.waits.settle(changes.settled)
+        self.runs.settle(changes.ended)
+        if changes.work:
+            self.work.beat()
         if changes.due:
             self.due.beat()
         if changes.wrote:

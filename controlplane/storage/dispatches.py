@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from controlplane.domain.dispatching import LEASE, DispatchKind
-from controlplane.domain.nodes import InstanceStatus
+from controlplane.domain.nodes import Instance, InstanceStatus
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import bound_texts, to_struct
+from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import dispatches, executions, instances, nodes, steps
 
@@ -98,6 +98,11 @@ async def lock_hungry(conn: Connection, limit: int) -> list[Hungry]:
     return [to_struct(row, Hungry) for row in await conn.rows(_LOCK_HUNGRY, {"limit": limit})]
 
 
+async def fleet(conn: Connection, node_ids: Sequence[str]) -> list[Instance]:
+    """The instances of these nodes that are there, live or draining."""
+    return [to_struct(row, Instance) for row in await conn.rows(_FLEET, {"ids": list(node_ids)})]
+
+
 async def at_work(conn: Connection, instance_ids: Sequence[str]) -> dict[str, int]:
     """How many runs each instance works on; waiting ones do not count."""
     return {row.instance_id: row.runs for row in await conn.rows(_AT_WORK, {"ids": list(instance_ids)})}
@@ -150,9 +155,8 @@ async def next_due_in(conn: Connection) -> float | None:
     return None if row is None or row.seconds is None else float(row.seconds)
 
 
-_THERE = sa.exists().where(
-    instances.c.node_id == nodes.c.node_id,
-    instances.c.status.in_([sa.literal_column(f"'{s}'") for s in (InstanceStatus.LIVE, InstanceStatus.DRAINING)]),
+_THERE = instances.c.status.in_(
+    [sa.literal_column(f"'{status}'") for status in (InstanceStatus.LIVE, InstanceStatus.DRAINING)]
 )
 # Built once: building one of these costs more than running it.
 _WAITING_BEYOND = Statement(
@@ -172,9 +176,17 @@ _WAKE = Statement(
 )
 _LOCK_HUNGRY = Statement(
     sa.select(nodes.c.node_id, nodes.c.max_concurrent)
-    .where(_THERE, sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE))
+    .where(
+        sa.exists().where(instances.c.node_id == nodes.c.node_id, _THERE),
+        sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE),
+    )
     .limit(sa.bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=nodes)
+)
+_FLEET = Statement(
+    sa.select(*columns(instances, Instance))
+    .where(instances.c.node_id == sa.any_(bound_texts("ids")), _THERE)
+    .order_by(instances.c.instance_id)
 )
 _AT_WORK = Statement(
     sa.select(executions.c.instance_id, sa.func.count().label("runs"))

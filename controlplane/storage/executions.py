@@ -1,27 +1,34 @@
 """Executions as they are remembered: with their input, result, error and notes."""
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from controlplane.domain.executions import ExecutionStatus
+from controlplane.domain.executions import FINAL_EXECUTION, WAITING_FOR_NODE, ExecutionStatus
+from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.statement import Statement
-from controlplane.storage.tables import executions, notes
+from controlplane.storage.tables import dispatches, executions, instances, notes
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """An execution as it is shown; `input` and `result` are JSON as received."""
+    """An execution as it is shown; `input` and `result` are JSON as received.
+
+    `status_reason` says so while it waits for an instance of its node; `attempts` and `last_error` are those of its
+    present dispatch.
+    """
 
     execution_id: str
     node_id: str
     reasoner: str | None
     run_id: str | None
+    parent_execution_id: str | None
     status: ExecutionStatus
     status_reason: str | None
     pending_approvals: int
@@ -32,6 +39,19 @@ class Run(Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     updated_at: datetime
     ended_at: datetime | None
+    dispatched: bool
+    fence: int
+    instance_id: str | None
+    outcome_pending: bool
+    limit_seconds: float | None
+    worked_seconds: float
+    attempts: int
+    last_error: str | None
+
+    @property
+    def final(self) -> bool:
+        """True when the execution is over."""
+        return self.status in FINAL_EXECUTION
 
 
 class Starting(Struct, frozen=True, kw_only=True):
@@ -42,6 +62,20 @@ class Starting(Struct, frozen=True, kw_only=True):
     reasoner: str | None
     run_id: str | None
     input: bytes | None
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """An execution that an agent is to be found for; `idempotency_key` names the call that asked for it."""
+
+    execution_id: str
+    node_id: str
+    reasoner: str
+    run_id: str
+    parent_execution_id: str | None
+    input: bytes | None
+    idempotency_key: str | None
+    limit_seconds: float | None
+    resume_at_start: bool
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -61,13 +95,49 @@ class Filter(Struct, frozen=True, kw_only=True):
     stale: bool = False
 
 
-_RUN = columns(executions, Run)
+_IS_THERE = sa.exists().where(
+    instances.c.node_id == executions.c.node_id, instances.c.status == sa.literal_column(f"'{InstanceStatus.LIVE}'")
+)
+_IN_NO_HANDS = sa.and_(
+    executions.c.dispatched,
+    sa.or_(executions.c.ended_at.is_(None), executions.c.outcome_pending),
+    sa.or_(executions.c.instance_id.is_(None), executions.c.status == sa.literal_column(f"'{ExecutionStatus.QUEUED}'")),
+)
+_REASON = sa.case(
+    (sa.and_(_IN_NO_HANDS, sa.not_(_IS_THERE)), sa.literal_column(f"'{WAITING_FOR_NODE}'")),
+    else_=executions.c.status_reason,
+)
+
+
+def _of_dispatch(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
+    return sa.select(column).where(dispatches.c.execution_id == executions.c.execution_id).scalar_subquery()
+
+
+# What a `Run` is made of; whoever reads one selects these.
+RUN = [
+    *(column for column in columns(executions, Run) if column.name != "status_reason"),
+    _REASON.label("status_reason"),
+    sa.func.coalesce(_of_dispatch(dispatches.c.attempts), 0).label("attempts"),
+    _of_dispatch(dispatches.c.last_error).label("last_error"),
+]
 _STALE_AFTER = sa.text("interval '24 hours'")
 
 
 async def start(conn: Connection, starting: Starting) -> bool:
     """Add a running execution; False when one with this id is there already."""
     return await conn.run(_START, msgspec.structs.asdict(starting)) == 1
+
+
+async def enqueue(conn: Connection, queued: Queued) -> bool:
+    """Add an execution that is to be dispatched; False when its id or its key is taken."""
+    values = msgspec.structs.asdict(queued) | {"status": ExecutionStatus.QUEUED, "dispatched": True}
+    return await conn.run(upsert(executions).values(values).on_conflict_do_nothing()) == 1
+
+
+async def id_of_key(conn: Connection, key: str) -> str | None:
+    """The execution that a call with this idempotency key made."""
+    row = await conn.row(sa.select(executions.c.execution_id).where(executions.c.idempotency_key == key))
+    return row.execution_id if row else None
 
 
 async def get(conn: Connection, execution_id: str) -> Run | None:
@@ -110,10 +180,20 @@ async def progressed(conn: Connection, execution_id: str) -> None:
     await conn.run(_PROGRESSED, {"execution_id": execution_id})
 
 
+async def next_out_of_time_in(conn: Connection) -> float | None:
+    """Seconds until the next run's limit passes, below zero when overdue; None where nothing is limited."""
+    row = await conn.row(
+        sa.select(
+            sa.func.extract("epoch", sa.func.min(executions.c.work_deadline) - sa.func.clock_timestamp()).label("s")
+        )
+    )
+    return None if row is None or row.s is None else float(row.s)
+
+
 async def page(conn: Connection, which: Filter, after: Place | None, limit: int) -> list[Run]:
     """One page of executions, newest first."""
     key = sa.tuple_(executions.c.created_at, executions.c.execution_id)
-    statement = sa.select(*_RUN).limit(limit).order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
+    statement = sa.select(*RUN).limit(limit).order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
     if which.status is not None:
         statement = statement.where(executions.c.status == which.status)
     if which.node_id is not None:
@@ -148,7 +228,7 @@ async def notes_of(conn: Connection, execution_id: str) -> list[Note]:
 
 
 # Built once: building one of these costs more than running it.
-_GET = Statement(sa.select(*_RUN).where(executions.c.execution_id == sa.bindparam("execution_id")))
+_GET = Statement(sa.select(*RUN).where(executions.c.execution_id == sa.bindparam("execution_id")))
 _PROGRESSED = Statement(
     sa.update(executions)
     .where(executions.c.execution_id == sa.bindparam("execution_id"))
@@ -159,7 +239,11 @@ _START = Statement(
     upsert(executions)
     .values(
         {field: sa.bindparam(field) for field in Starting.__struct_fields__}
-        | {"status": ExecutionStatus.RUNNING, "started_at": sa.func.clock_timestamp()}
+        | {
+            "status": ExecutionStatus.RUNNING,
+            "started_at": sa.func.clock_timestamp(),
+            "running_since": sa.func.clock_timestamp(),
+        }
     )
     .on_conflict_do_nothing(index_elements=["execution_id"])
 )

@@ -8,7 +8,8 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
-from controlplane.domain.events import Fact
+from controlplane.domain.events import Fact, FactType
+from controlplane.domain.executions import FINAL_EXECUTION
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.statement import Statement
@@ -113,10 +114,20 @@ async def after(
     return [to_struct(row, Entry) for row in await conn.rows(statement)]
 
 
+# Rows after which something may be dispatched or released at once. Room that a node gained is found within a second.
+_WORK = frozenset({"execution.queued", FactType.EXECUTION_RELEASED, "node.registered", "node.gone"})
+_EXECUTION_ENDS = frozenset(f"execution.{status}" for status in FINAL_EXECUTION)
+
+
 class News(Struct, frozen=True):
-    """What was committed since a snapshot: the approvals that ended, and the snapshot to look from next."""
+    """What was committed since a snapshot: approvals and executions that ended, and the snapshot to look from next.
+
+    `work`: some run came into the queue, or made room at its node.
+    """
 
     settled: list[str]
+    ended: list[str]
+    work: bool
     wrote: bool
     horizon: str
 
@@ -129,10 +140,12 @@ async def since(conn: Connection, horizon: str | None) -> News:
     """
     if horizon is None:
         rows = await conn.rows(_MARK)
-        return News([], wrote=False, horizon=rows[0].horizon)
+        return News([], [], work=False, wrote=False, horizon=rows[0].horizon)
     rows = await conn.rows(_SINCE, {"horizon": horizon})
     return News(
         [row.approval_id for row in rows if row.settles],
+        [row.execution_id for row in rows if row.type in _EXECUTION_ENDS],
+        work=any(row.type in _WORK for row in rows),
         wrote=any(row.seq is not None for row in rows),
         horizon=rows[0].horizon,
     )
@@ -142,10 +155,10 @@ _MARK = Statement(sa.text("SELECT CAST(pg_current_snapshot() AS text) AS horizon
 _SINCE = Statement(
     sa.text("""
 WITH fresh AS (
-    SELECT seq, approval_id, settles FROM history
+    SELECT seq, type, execution_id, approval_id, settles FROM history
     WHERE xid >= pg_snapshot_xmax(CAST(CAST(:horizon AS text) AS pg_snapshot))
     UNION ALL
-    SELECT seq, approval_id, settles FROM history
+    SELECT seq, type, execution_id, approval_id, settles FROM history
     WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip(CAST(CAST(:horizon AS text) AS pg_snapshot))))
 )
 SELECT CAST(pg_current_snapshot() AS text) AS horizon, fresh.*

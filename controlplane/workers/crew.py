@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 
 from controlplane.runtime import Pulse, Runtime
 from controlplane.workers.dispatcher import Dispatcher
+from controlplane.workers.launcher import Launcher
 from controlplane.workers.loop import repeat
 from controlplane.workers.news import Notifier, Tail, listen_for_ever
+from controlplane.workers.recovery import Recovery
 from controlplane.workers.sweeper import Sweeper
 
 DRAIN_SECONDS = 6.0
@@ -17,11 +19,13 @@ DRAIN_SECONDS = 6.0
 async def running(runtime: Runtime) -> AsyncIterator[None]:
     """Run every worker for the length of a block; at its end what is being sent may end, up to 6 s."""
     heard = Pulse()
-    dispatcher, tail = Dispatcher(runtime), Tail(runtime)
+    dispatcher, launcher, tail = Dispatcher(runtime), Launcher(runtime), Tail(runtime)
     # Its first look only takes a mark: an end between a wait's own look and a later mark would be seen by neither.
     await tail.step()
     loops = [
         repeat("dispatcher", dispatcher.step, runtime.due),
+        repeat("launcher", launcher.step, runtime.work),
+        repeat("recovery", Recovery(runtime).step, runtime.work),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),
         repeat("notifier", Notifier(runtime).step, runtime.wrote),
@@ -37,6 +41,6 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                await dispatcher.drain()
+                await asyncio.gather(dispatcher.drain(), launcher.drain())
         except TimeoutError:
             pass

@@ -26,6 +26,9 @@ class Tail:
             news = await history.since(conn, self._horizon)
         self._horizon = news.horizon
         self._runtime.waits.settle(news.settled)
+        self._runtime.runs.settle(news.ended)
+        if news.work:
+            self._runtime.work.beat()
         if news.wrote:
             self._runtime.news.beat()
         await asyncio.sleep(COALESCE_SECONDS)
