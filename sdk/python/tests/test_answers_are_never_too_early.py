@@ -81,6 +81,6 @@ async def test_a_control_plane_that_is_away_is_not_noticed(plane: ControlPlane, 
         assert (await second).approved
         with plane.away():
             run.note("kept", ())
-            await eventually(lambda: run._teller is not None)
+            await eventually(lambda: run._notes._teller is not None)
     assert plane.notes("run-1") == ["kept"]
     assert plane.execution("run-1").status == "succeeded"

@@ -1,34 +1,24 @@
 """Agent: what a user's program holds. It pauses, waits, notes, and serves its reasoners."""
 
-import asyncio
-import os
-import secrets
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import uuid4
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdshort import _asking, _errors, _routes
-from holdshort._client import AsyncClient
-from holdshort._pauses import Key, Registry
+from holdshort._pauses import Key
 from holdshort._reasoners import Reasoner, Resume
-from holdshort._runs import Rounds, Run, current_run, log, said
-from holdshort._session import Session, Sessions
+from holdshort._rounds import Rounds
+from holdshort._runner import Callback, Runner
+from holdshort._runs import Run, log
 from holdshort._wire import ApprovalResult, OnExpiry
 
 if TYPE_CHECKING:
     from holdshort._asgi import AgentApp
-    from holdshort._transport import AsyncTransport
 
-Callback = Literal["push", "pull", "auto"]
-CALLBACK_PATH = "/webhooks/approval"
 F = TypeVar("F", bound=Callable[..., Any])
-_START_S = 30.0
 
 
-class Agent:
+class Agent(Runner):
     """An agent program and its connection to the control plane.
 
     Args:
@@ -51,18 +41,9 @@ class Agent:
         callback_url: str | None = None,
         callback: Callback = "auto",
     ) -> None:
-        if callback not in {"push", "pull", "auto"}:
-            raise ValueError(f'callback must be "push", "pull" or "auto", not {callback!r}')
-        self.node_id = node_id
+        super().__init__(node_id, (control_plane_url, api_key), callback_url, callback)
         self.version = version
         self.reasoners: dict[str, Reasoner] = {}
-        self.registry = Registry(lambda: secrets.token_urlsafe(24))
-        self._callback: Callback = callback
-        self._callback_url = callback_url or os.environ.get("HOLDSHORT_CALLBACK_URL")
-        self._address = (control_plane_url, api_key)
-        self._transport: AsyncTransport | None = None
-        self._sessions = Sessions(self._open_session)
-        self._rounds: dict[str, Rounds] = {}
         self._app: AgentApp | None = None
 
     def reasoner(
@@ -164,9 +145,9 @@ class Agent:
             url = self._callback_target()
             if run is not None and run.execution_id == key.execution_id:
                 with run.waiting():
-                    return await _asking.pause(run.session, key, question, callback_url=url, timeout=timeout)
+                    return await _asking.pause(run, key, question, callback_url=url, timeout=timeout)
             async with self._sessions.use() as session:
-                return await _asking.pause(session, key, question, callback_url=url, timeout=timeout)
+                return await _asking.pause(_asking.Outsider(session), key, question, callback_url=url, timeout=timeout)
 
     def pause_sync(self, approval_request_id: str | None = None, **question: Any) -> ApprovalResult:
         """As `pause`, for plain functions: the same arguments, by name; blocks the function's own thread.
@@ -177,11 +158,8 @@ class Agent:
         run = self._run()
         if run is None:
             raise _errors.NoExecution("pause_sync works in a plain reasoner's thread; elsewhere await pause()")
-        if threading.get_ident() == run.thread:
-            raise _errors.NoExecution("pause_sync would block the event loop it waits for; await pause() here")
         made = approval_request_id or run.rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
-        waiting = asyncio.run_coroutine_threadsafe(self.pause(made, **question), run.loop)
-        return waiting.result()
+        return run.blocking(lambda: self.pause(made, **question))
 
     async def wait_for_resume(
         self, approval_request_id: str, execution_id: str | None = None, timeout: float | None = None
@@ -211,9 +189,9 @@ class Agent:
             )
             url = self._callback_target()
             if run is None or run.execution_id != standing.execution_id:
-                return await _asking.resume(session, standing, callback_url=url, until=until)
+                return await _asking.resume(_asking.Outsider(session), standing, callback_url=url, until=until)
             with run.waiting():
-                result = await _asking.resume(session, standing, callback_url=url, until=until)
+                result = await _asking.resume(run, standing, callback_url=url, until=until)
             await _asking.stop_if_cancelled(session, result)
             return result
 
@@ -232,47 +210,6 @@ class Agent:
             run.note(message, tags)
         except Exception as error:  # the run matters more than what is noted of it
             log.warning("a note of %s was dropped: %s", run.execution_id, error)
-
-    @asynccontextmanager
-    async def execution(
-        self,
-        execution_id: str | None = None,
-        input: Any = None,  # noqa: A002  # the wire's own word
-        *,
-        reasoner: str | None = None,
-    ) -> AsyncIterator[Run]:
-        """A run that the program starts itself; the same id continues it. Its end is reported when the block ends.
-
-        An exception ends it as failed. A cancelled task, Ctrl-C or a stopping process is no end: the run stays as it
-        is, to be continued.
-
-        Args:
-            execution_id: 1-128 of `A-Z a-z 0-9 . _ ~ : -`; a new one when absent.
-            input: any JSON, kept with the run.
-            reasoner: name kept with the run.
-
-        Raises:
-            ExecutionFinished: the run under this id is over.
-            ExecutionExists: another node owns it.
-            ConnectionFailed: the control plane was not reached in 30 s.
-        """
-        async with self._sessions.use() as session:
-            started = _routes.create_execution(
-                self.node_id, execution_id or f"exec_{uuid4().hex}", reasoner=reasoner, input=input
-            )
-            standing = await session.client.send(started, patience=_START_S)
-            if standing.final and not standing.ended_by_approval:
-                raise _errors.ExecutionFinished(
-                    f"execution {standing.execution_id} is {standing.status} already; start a new one",
-                    details={"execution_status": standing.status, "execution": standing},
-                )
-            run = Run(self, session, standing)
-            token = current_run.set(run)
-            try:
-                async with _reported(run):
-                    yield run
-            finally:
-                current_run.reset(token)
 
     @property
     def asgi(self) -> "AgentApp":
@@ -304,69 +241,3 @@ class Agent:
     def reachable_at(self, base_url: str) -> None:
         """Take this as the callback address, unless one was configured."""
         self._callback_url = self._callback_url or base_url
-
-    def use_transport(self, transport: "AsyncTransport") -> None:
-        """Send through this instead of the network, see `holdshort.testing`."""
-        self._transport = transport
-
-    def _open_session(self) -> Session:
-        url, key = self._address
-        client = AsyncClient(url, key, patience=None, transport=self._transport)
-        return Session(client, self.registry, held=self._callback != "push")
-
-    def _callback_target(self) -> str | None:
-        if self._callback == "pull":
-            return None
-        if self._callback_url is None:
-            if self._callback == "push":
-                raise _errors.CallbackUnknown
-            return None
-        return self._callback_url.rstrip("/") + CALLBACK_PATH
-
-    @property
-    def execution_id(self) -> str | None:
-        """The id of the run that this code is part of, None outside one.
-
-        Give it to whoever will decide, so that an answer can name the run that it is for (`executionId`).
-        """
-        run = self._run()
-        return None if run is None else run.execution_id
-
-    def _run(self) -> Run | None:
-        run = current_run.get()
-        return run if run is not None and run.owner is self else None
-
-    def _asker(self, run: Run | None, execution_id: str | None) -> tuple[Rounds, str]:
-        if run is not None and execution_id in {None, run.execution_id}:
-            return run.rounds, run.execution_id
-        if execution_id is None:
-            raise _errors.NoExecution
-        return self._rounds.setdefault(execution_id, Rounds()), execution_id
-
-
-@asynccontextmanager
-async def _reported(run: Run) -> AsyncIterator[None]:
-    """Report how the block ends. What is no end of the run, only of this process, is not reported."""
-    try:
-        with run.leaving_nothing(), _errors.one_end():
-            yield
-        run.settle()
-    except _errors.ExecutionCancelled as end:
-        await run.report("cancelled", error=end.message)
-        raise
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
-            # Nobody cancelled this run: a task it awaited was cancelled, and that is the run's own failure.
-            await run.report("failed", error=said(error))
-        raise
-    except Exception as error:
-        await run.report("timeout" if run.out_of_time else "failed", error=said(error))
-        raise
-    try:
-        await run.report("succeeded")
-    except _errors.BadRequest as refused:
-        # A result that the control plane will not store: a run that can never report would stay running for ever.
-        run.result = None
-        await run.report("failed", error=said(refused))
-        raise

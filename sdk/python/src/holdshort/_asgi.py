@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from holdshort import _callbacks, _calls
-from holdshort._agent import CALLBACK_PATH, Agent
+from holdshort._agent import Agent
 from holdshort._calls import Answered, Calls
+from holdshort._runner import CALLBACK_PATH
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -1,42 +1,84 @@
 """How a pause asks, waits and ends: registered first, then asked, and what the server says stands."""
 
 import asyncio
+from contextlib import nullcontext, suppress
+from types import EllipsisType
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from holdshort import _routes
 from holdshort._core import Call
-from holdshort._errors import AmbiguousRequestId, ExecutionCancelled, HandedBack, NotFound, WaitTimeout
+from holdshort._errors import (
+    AmbiguousRequestId,
+    ExecutionCancelled,
+    HandedBack,
+    NotFound,
+    StaleInstance,
+    WaitTimeout,
+)
 from holdshort._pauses import Key, Pause
 from holdshort._routes import ApprovalFilter, Question
 from holdshort._session import Session
 from holdshort._wire import Approval, ApprovalResult, ApprovalStatus, Asked, result_of
 
 _LAST_WORD_S = 30.0
+T = TypeVar("T")
+
+
+class Asker(Protocol):
+    """Who asks: the run itself, or an Outsider."""
+
+    session: Session
+
+    async def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
+        """Send a call that is the run's own."""
+
+    async def sure(self) -> None:
+        """Return once an answer may wake the code that waits."""
+
+
+class Outsider:
+    """Asks and waits for a run whose code is elsewhere, and knows no fence of it.
+
+    Args:
+        session: of the running loop.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    async def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
+        """Send a call."""
+        return await self.session.client.send(call, patience=patience)
+
+    async def sure(self) -> None:
+        """Nothing can have been taken over."""
 
 
 async def pause(
-    session: Session, key: Key, question: Question, *, callback_url: str | None, timeout: float | None
+    asker: Asker, key: Key, question: Question, *, callback_url: str | None, timeout: float | None
 ) -> ApprovalResult:
     """Ask one round of a question and wait for what becomes of it.
 
     Args:
-        session: of the running loop.
+        asker: whose question it is.
         key: names the round.
         question: without round and callback, which are added here.
         callback_url: where the decision is to be pushed; None for pull only.
         timeout: seconds after which the server is asked to expire it.
     """
     until = deadline(timeout)
+    session = asker.session
     entry = session.registry.register(key)
     try:
-        asked = await session.client.send(_call(key, question, entry, callback_url), patience=timeout)
+        asked = await asker.send(_call(key, question, entry, callback_url), patience=timeout)
         if asked.final:
             result = result_of(asked, key.execution_id)
         else:
             entry.approval_id = asked.approval_id
-            answer = await _answer(session, entry, until)
-            result = await _expired(session, asked.approval_id) if answer is None else answer
+            answer = await _answer(asker, entry, until)
+            result = await _expired(asker, asked.approval_id) if answer is None else answer
         session.registry.resolve(result)
     finally:
         session.registry.release(key, entry)
@@ -45,12 +87,12 @@ async def pause(
 
 
 async def resume(
-    session: Session, standing: ApprovalStatus, *, callback_url: str | None, until: float | None
+    asker: Asker, standing: ApprovalStatus, *, callback_url: str | None, until: float | None
 ) -> ApprovalResult:
     """Wait for an approval that was asked before, perhaps by a process that is gone.
 
     Args:
-        session: of the running loop.
+        asker: who waits.
         standing: how it stood when it was looked up.
         callback_url: where the decision is to be pushed; None for pull only.
         until: the loop's time to wait to, see `deadline`.
@@ -61,15 +103,15 @@ async def resume(
     if standing.final:
         return result_of(standing, standing.execution_id)
     key = Key(standing.execution_id, standing.approval_request_id, standing.round)
-    entry = session.registry.register(key)
+    registry = asker.session.registry
+    entry = registry.register(key)
     entry.approval_id = standing.approval_id
     try:
         if callback_url:
-            moved = _routes.set_callback(standing.approval_id, callback_url, callback_secret=entry.secret)
-            await session.client.send(moved, patience=_left(until))
-        result = await _answer(session, entry, until)
+            await _move(asker, entry, callback_url, until)
+        result = await _answer(asker, entry, until)
     finally:
-        session.registry.release(key, entry)
+        registry.release(key, entry)
     if result is None:
         raise WaitTimeout(details={"approval_id": standing.approval_id})
     return result
@@ -127,8 +169,16 @@ def _call(key: Key, question: Question, entry: Pause, callback_url: str | None) 
     return _routes.request_approval(key.execution_id, complete)
 
 
-async def _answer(session: Session, entry: Pause, until: float | None) -> ApprovalResult | None:
+async def _move(asker: Asker, entry: Pause, callback_url: str, until: float | None) -> None:
+    moved = _routes.set_callback(entry.approval_id or "", callback_url, callback_secret=entry.secret)
+    # Whoever holds the run is told there; a bystander is not, and hears of it by asking.
+    with suppress(StaleInstance) if isinstance(asker, Outsider) else nullcontext():
+        await asker.send(moved, patience=_left(until))
+
+
+async def _answer(asker: Asker, entry: Pause, until: float | None) -> ApprovalResult | None:
     """The answer, or None when the time is up first."""
+    session = asker.session
     if session.registry.draining:
         raise HandedBack
     approval_id = entry.approval_id or ""
@@ -142,12 +192,13 @@ async def _answer(session: Session, entry: Pause, until: float | None) -> Approv
     outcome = entry.future.result()
     if isinstance(outcome, HandedBack):
         raise outcome
+    await asker.sure()
     return outcome
 
 
-async def _expired(session: Session, approval_id: str) -> ApprovalResult:
+async def _expired(asker: Asker, approval_id: str) -> ApprovalResult:
     """End the question's time on the server; what it says stands is the result, an answer at the last moment too."""
-    stands = await session.client.send(_routes.expire(approval_id), patience=_LAST_WORD_S)
+    stands = await asker.send(_routes.expire(approval_id), patience=_LAST_WORD_S)
     return result_of(stands, stands.execution_id)
 
 

@@ -64,6 +64,8 @@ class HoldshortError(_Described, Exception):
     """
 
     code: str = "error"
+    # The status_reason of a run that fails with this error; None for the control plane's own.
+    fails_as: ClassVar[str | None] = None
 
     def __init__(self, message: str | None = None, **known: Any) -> None:
         super().__init__(self._describe(message, known))
@@ -221,9 +223,14 @@ class RunEnded(_Described, BaseException):
     def __init__(self, message: str | None = None, **known: Any) -> None:
         super().__init__(self._describe(message, known))
 
+    def again(self, kind: "type[RunEnded] | None" = None) -> "RunEnded":
+        """The same reason to be raised at another place (as another kind of it), with a traceback of its own."""
+        known = {"code": self.code, "status": self.status, "request_id": self.request_id, "details": self.details}
+        return (kind or type(self))(self.message, **known)
+
 
 class ExecutionCancelled(RunEnded):
-    """An operator cancelled this run while it waited; clean up in `finally` and let it end."""
+    """An operator cancelled this run; clean up in `finally` and let it end."""
 
     code = "execution_cancelled"
 

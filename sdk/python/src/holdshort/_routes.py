@@ -53,13 +53,14 @@ def list_executions(
 
 
 def report_status(
-    execution_id: str, status: str, *, result: Any = None, error: str | None = None
+    execution_id: str, status: str, *, result: Any = None, error: str | None = None, reason: str | None = None
 ) -> Call[_wire.Execution]:
     """Report how a run stands; succeeded, failed, cancelled and timeout end it and withdraw what is pending.
 
-    After a rejection or an expiry the status stays cancelled and the result is kept.
+    After a rejection or an expiry the status stays cancelled and the result is kept. `reason`, up to 64 of `a-z _`,
+    becomes the status_reason of a run that failed.
     """
-    members = body(status=status, result=result, error=error)
+    members = body(status=status, result=result, error=error, reason=reason)
     return Call(method="POST", path=path("executions", execution_id, "status"), body=members, reads=_wire.Execution)
 
 

@@ -1,58 +1,32 @@
-"""One run of an agent's code: its counters, its notes, its time, and how its end is reported."""
+"""One run of an agent's code: under which fence it calls, what ends it, and how its end is reported."""
 
 import asyncio
+import concurrent.futures
 import logging
-import re
 import threading
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
 
-from holdshort._errors import BadRequest
-from holdshort._pauses import Key
+from holdshort import _routes
+from holdshort._clock import Clock
+from holdshort._core import Call
+from holdshort._errors import BadRequest, ExecutionCancelled, HandedBack, NoExecution, RunEnded, StaleInstance
+from holdshort._interrupt import Interruptible
+from holdshort._notes import Notes
+from holdshort._rounds import Rounds
 from holdshort._session import Session
 from holdshort._wire import Execution
 
-_NOTES_S = 10.0
-_LONGEST_NAME = 200
+FENCE_HEADER = "x-holdshort-fence"
 _LONGEST_ERROR = 65_536
-# Some versions of Python give a comprehension a frame of its own; a run must find its ids again under any of them.
-_COMPREHENSION = re.compile(r"(\.<locals>\.<(?:genexpr|listcomp|setcomp|dictcomp)>)+$")
+T = TypeVar("T")
 log = logging.getLogger("holdshort")
-
-
-class Rounds:
-    """Counts asks under each id, and ids made for each function, from 1 on in start order: the same on every replay."""
-
-    def __init__(self) -> None:
-        self._asks: Counter[str] = Counter()
-        self._names: Counter[str] = Counter()
-
-    def made_id(self, qualified_name: str) -> str:
-        """The next id made from the name of the function that asks."""
-        name = _COMPREHENSION.sub("", qualified_name)[-_LONGEST_NAME:]
-        self._names[name] += 1
-        return f"pause:{name}:{self._names[name]}"
-
-    def next(self, execution_id: str, approval_request_id: str) -> Key:
-        """The key of the next ask under this id."""
-        self._asks[approval_request_id] += 1
-        return Key(execution_id, approval_request_id, self._asks[approval_request_id])
-
-    @contextmanager
-    def answered(self, key: Key) -> Iterator[None]:
-        """While this round is asked; without an answer it is given back, so that trying again asks the same."""
-        try:
-            yield
-        except BaseException:
-            if self._asks[key.approval_request_id] == key.round:
-                self._asks[key.approval_request_id] -= 1
-            raise
 
 
 class Run:
@@ -61,7 +35,15 @@ class Run:
     `execution_id` continues this run when it is started again; `status` is what the control plane said last.
     """
 
-    def __init__(self, owner: object, session: Session, standing: Execution) -> None:
+    def __init__(
+        self,
+        owner: object,
+        session: Session,
+        standing: Execution,
+        *,
+        fence: int | None = None,
+        stored_steps: int | None = None,
+    ) -> None:
         self.owner = owner
         self.execution_id = standing.execution_id
         self.status = standing.status
@@ -69,31 +51,127 @@ class Run:
         self.result: Any = None
         self.rounds = Rounds()
         self.session = session
+        self.fence = fence
+        self.stored_steps = stored_steps
+        self.end: RunEnded | None = None
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self._clock = _Clock(self.loop)
-        self._notes: deque[tuple[str, Sequence[str]]] = deque()
-        self._teller: asyncio.Task[None] | None = None
+        self.confirmed: Callable[[], Awaitable[None]] | None = None
+        self._clock = Clock(self.loop)
+        self._notes = Notes(self.execution_id, self._keep_note)
+        self._code: Interruptible[Any] | None = None
         self._waiting: list[asyncio.Task[Any]] = []
+
+    async def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
+        """Send a call of this run, under its fence.
+
+        Raises:
+            StaleInstance: another instance took the run over; that ends it.
+        """
+        while True:
+            fence = self.fence
+            try:
+                return await self.session.client.send(self._fenced(call), patience=patience)
+            except StaleInstance as stale:
+                # Dispatched to this process again while the call was on its way: then it holds the run after all.
+                if self.fence == fence:
+                    self.interrupt(stale)
+                    raise
+
+    def _fenced(self, call: Call[T]) -> Call[T]:
+        if self.fence is None:
+            return call
+        return msgspec.structs.replace(call, headers={**call.headers, FENCE_HEADER: str(self.fence)})
+
+    async def code(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await the run's code so that `interrupt` reaches it wherever it waits."""
+        code = Interruptible(work)
+        self._code = code
+        try:
+            if self.end is not None:
+                code.interrupt(self.end)
+            return await code
+        finally:
+            self._code = None
+
+    def interrupt(self, end: RunEnded) -> None:
+        """End the run with this reason, at the await where its code is; a thread's next call here raises it.
+
+        The first reason stands: what the code does to clean up is not interrupted again.
+        """
+        if self.ended(end):
+            return
+        if self._code is not None:
+            self._code.interrupt(end)
+        for task in () if self._code else self._waiting:
+            task.cancel()
+
+    def ended(self, end: RunEnded) -> bool:
+        """Remember why the run ends; True when it did so already."""
+        before, self.end = self.end, self.end or end
+        return before is not None
+
+    def check(self) -> None:
+        """Raise what ended this run: what goes on of its code gets no further."""
+        if self.end is not None:
+            raise self.end.again()
+
+    def blocking(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Await something on the run's loop, from the thread of a plain function.
+
+        Args:
+            work: called here, awaited there.
+
+        Raises:
+            NoExecution: called on the loop itself.
+            RunEnded: the run is over.
+        """
+        if threading.get_ident() == self.thread:
+            raise NoExecution("this would block the event loop it waits for; await its async form here")
+        self.check()
+        try:
+            return asyncio.run_coroutine_threadsafe(work(), self.loop).result()
+        except concurrent.futures.CancelledError:
+            # An Exception, which the function might swallow and go on.
+            raise (self.end or ExecutionCancelled("this run is over, its time too")).again() from None
+
+    async def sure(self) -> None:
+        """Return once this process surely holds the run: an answer must not wake one that was taken over."""
+        if self.confirmed is not None:
+            await self.confirmed()
+            self.check()
 
     def limit(self, seconds: float | None) -> asyncio.Timeout:
         """A scope that ends after so many seconds of work; waiting for people does not count."""
         return self._clock.scope(seconds)
+
+    def run_out_of_time(self) -> None:
+        """Let its time limit pass now, also while it waits."""
+        self._clock.run_out()
 
     @property
     def out_of_time(self) -> bool:
         """True when its time limit has passed."""
         return self._clock.up
 
+    @property
+    def waits(self) -> bool:
+        """True while its code waits for an answer."""
+        return bool(self._waiting)
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Stop the clock of the time limit while the run waits for an answer."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # coroutines wait in tasks
+        self.check()
         self._clock.stop()
         self._waiting.append(task)
         try:
             yield
+        except RunEnded as end:
+            self.ended(end)
+            raise
         finally:
             self._waiting.remove(task)
             self._clock.go_on()
@@ -107,96 +185,54 @@ class Run:
             for task in self._waiting:
                 task.cancel()
 
+    @contextmanager
+    def given_away(self) -> Iterator[None]:
+        """Whatever its code made of being handed back or taken over: it ends with that, and nothing is reported."""
+        try:
+            yield
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(self.end, HandedBack | StaleInstance):
+                raise self.end.again() from error
+            raise
+        if isinstance(self.end, HandedBack | StaleInstance):
+            raise self.end.again()
+
     def note(self, message: str, tags: Sequence[str]) -> None:
         """Keep a note, in order, in the background; callable from any thread."""
-        self.loop.call_soon_threadsafe(self._note, message, tuple(tags))
+        self.loop.call_soon_threadsafe(self._notes.add, message, tuple(tags))
 
-    def _note(self, message: str, tags: Sequence[str]) -> None:
-        self._notes.append((message, tags))
-        if self._teller is None or self._teller.done():
-            self._teller = self.loop.create_task(self._tell(), name="holdshort notes")
+    async def _keep_note(self, message: str, tags: Sequence[str]) -> None:
+        await self.send(_routes.add_note(self.execution_id, message, note_id=f"note_{uuid4().hex}", tags=tags))
 
-    async def _tell(self) -> None:
-        while self._notes:
-            message, tags = self._notes.popleft()
-            try:
-                await self.session.client.add_note(self.execution_id, message, note_id=f"note_{uuid4().hex}", tags=tags)
-            except Exception as error:  # one note that cannot be kept must not take the others along
-                log.warning("a note of %s was not kept: %s", self.execution_id, error)
-
-    async def report(self, status: str, *, error: str | None = None) -> None:
+    async def report(self, status: str, *, error: str | None = None, reason: str | None = None) -> None:
         """Tell the control plane how the run ended, after its notes; `status` becomes what stands."""
-        await self.flush()
-        client = self.session.client
+        await self._notes.flush()
         if status != "succeeded":
             with suppress(Exception):  # why it ended matters more than what it had so far
                 self.settle()
         try:
-            standing = await client.report_status(self.execution_id, status, result=self.result, error=error)
+            standing = await self._report(status, error, reason)
         except BadRequest:
             if self.result is None or status == "succeeded":
                 raise
             self.result = None
-            standing = await client.report_status(self.execution_id, status, error=error)
+            standing = await self._report(status, error, reason)
         self.status, self.status_reason = standing.status, standing.status_reason
+
+    async def _report(self, status: str, error: str | None, reason: str | None) -> Execution:
+        told = _routes.report_status(self.execution_id, status, result=self.result, error=error, reason=reason)
+        return await self.send(told)
 
     def settle(self) -> None:
         """Make the result what JSON has of it, so that what cannot be stored fails in the run and not after it."""
         result, self.result = self.result, None
         self.result = msgspec.json.decode(msgspec.json.encode(result))
 
-    async def flush(self) -> None:
-        """Wait until the notes are kept, at most 10 s."""
-        await asyncio.sleep(0)  # lets notes in that a thread has just handed over
-        if self._teller is None:
-            return
-        _, late = await asyncio.wait((self._teller,), timeout=_NOTES_S)
-        for task in late:
-            task.cancel()
-            log.warning("the last notes of %s were not kept in time", self.execution_id)
-
 
 def said(error: BaseException) -> str:
     """An exception as text that can be stored: a run must be able to say why it failed, whatever its words are."""
     text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
     return text.encode(errors="replace").decode().replace("\0", "?")
-
-
-class _Clock:
-    """A time limit that stands still while the run waits."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._scope: asyncio.Timeout | None = None
-        self._left: float | None = None
-        self._waits = 0
-
-    def scope(self, seconds: float | None) -> asyncio.Timeout:
-        self._scope = asyncio.timeout(seconds)
-        return self._scope
-
-    @property
-    def up(self) -> bool:
-        return self._scope is not None and self._scope.expired()
-
-    def stop(self) -> None:
-        self._waits += 1
-        when = self._scope.when() if self._scope else None
-        if when is not None:
-            self._left = max(0.001, when - self._loop.time())
-            self._move(None)
-
-    def go_on(self) -> None:
-        self._waits -= 1
-        if self._left is not None and self._waits == 0:
-            self._move(self._loop.time() + self._left)
-            self._left = None
-
-    def _move(self, when: float | None) -> None:
-        # A task that the run left behind may still pause after its scope has ended; then there is nothing to move.
-        with suppress(RuntimeError):
-            if self._scope:
-                self._scope.reschedule(when)
 
 
 current_run: ContextVar[Run | None] = ContextVar("holdshort_run", default=None)
