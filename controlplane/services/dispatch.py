@@ -8,7 +8,7 @@ from controlplane.domain import cases as rules
 from controlplane.domain import runs
 from controlplane.domain.cases import Case
 from controlplane.domain.deliveries import Attempt
-from controlplane.domain.dispatching import Dispatch, DispatchKind, Order, Settling, Verdict
+from controlplane.domain.dispatching import AGENT_UNREACHABLE, Dispatch, DispatchKind, Order, Settling, Verdict
 from controlplane.domain.events import DISPATCHER, Actor
 from controlplane.domain.executions import HANDED_BACK, INSTANCE_GONE, ExecutionStatus
 from controlplane.domain.fleets import Fleet
@@ -79,6 +79,20 @@ async def end_out_of_time(conn: Connection, *, limit: int, new_id: NewId) -> int
     """End runs whose limit of running time has passed; return how many were looked at."""
     late = await cases.lock_out_of_time(conn, limit)
     await cases.save(conn, [(case, runs.run_out_of_time(case)) for case in late], new_id)
+    return len(late)
+
+
+async def give_up_unstarted(conn: Connection, *, limit: int, new_id: NewId) -> int:
+    """Fail runs that no agent took in the time they were given; return how many were looked at."""
+    late = await dispatches.unstarted(conn, limit)
+    locked = await cases.lock_all(conn, late)
+    errors = await dispatches.last_errors(conn, late)
+    ending = [case for case in locked if case.execution.execution_id in errors]
+    await cases.save(conn, [(case, runs.give_up(case, AGENT_UNREACHABLE)) for case in ending], new_id)
+    for case in ending:
+        run = case.execution
+        why = errors[run.execution_id] or f"no instance of {run.node_id} was there"
+        await executions.keep_outcome(conn, run.execution_id, None, why)
     return len(late)
 
 

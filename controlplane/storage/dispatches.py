@@ -119,6 +119,17 @@ async def due(conn: Connection, execution_ids: Sequence[str]) -> list[Due]:
     return [to_struct(row, Due) for row in await conn.rows(_STILL_DUE, {"ids": list(execution_ids)})]
 
 
+async def unstarted(conn: Connection, limit: int) -> list[str]:
+    """Executions that nobody took in the time they were given, and that nobody is being asked to take now."""
+    return [row.execution_id for row in await conn.rows(_UNSTARTED, {"limit": limit})]
+
+
+async def last_errors(conn: Connection, execution_ids: Sequence[str]) -> dict[str, str | None]:
+    """Why the last try failed at those of these locked executions that are still unstarted."""
+    rows = await conn.rows(_STILL_UNSTARTED, {"ids": list(execution_ids)})
+    return {row.execution_id: row.last_error for row in rows}
+
+
 async def take(conn: Connection, taking: Sequence[Taking]) -> None:
     """Claim places under a lease and a new claim, or leave them for a while."""
     binds = {
@@ -157,6 +168,9 @@ async def next_due_in(conn: Connection) -> float | None:
 
 _THERE = instances.c.status.in_(
     [sa.literal_column(f"'{status}'") for status in (InstanceStatus.LIVE, InstanceStatus.DRAINING)]
+)
+_UNSTARTED_NOW = sa.and_(
+    dispatches.c.due_at.is_not(None), dispatches.c.taken.is_(sa.false()), dispatches.c.start_by <= MOMENT, _FREE
 )
 # Built once: building one of these costs more than running it.
 _WAITING_BEYOND = Statement(
@@ -229,6 +243,17 @@ _STILL_DUE = Statement(
     .select_from(dispatches.join(executions, executions.c.execution_id == dispatches.c.execution_id))
     .where(dispatches.c.execution_id == sa.any_(bound_texts("ids")), _DUE)
     .order_by(dispatches.c.due_at, dispatches.c.execution_id)
+)
+_UNSTARTED = Statement(
+    sa.select(dispatches.c.execution_id)
+    .where(_UNSTARTED_NOW)
+    .order_by(dispatches.c.start_by)
+    .limit(sa.bindparam("limit"))
+)
+_STILL_UNSTARTED = Statement(
+    sa.select(dispatches.c.execution_id, dispatches.c.last_error).where(
+        dispatches.c.execution_id == sa.any_(bound_texts("ids")), _UNSTARTED_NOW
+    )
 )
 _TAKE = Statement(
     sa.text("""

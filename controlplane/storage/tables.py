@@ -315,6 +315,7 @@ dispatches = sa.Table(
     _text("last_error", nullable=True),
     _text("last_instance_id", nullable=True),
     sa.CheckConstraint(_one_of("kind", DispatchKind), name="dispatches_kind"),
+    sa.Index("dispatches_unstarted", "start_by", postgresql_where=sa.text("due_at IS NOT NULL AND NOT taken")),
     sa.Index("dispatches_due", "node_id", "due_at", postgresql_where=sa.text("due_at IS NOT NULL")),
     postgresql_with=_busy(70),
 )

@@ -19,7 +19,9 @@ class Recovery:
             released = await dispatch.release_from_the_gone(conn, limit=BATCH, new_id=self._runtime.new_id)
         async with self._runtime.transaction() as conn:
             ended = await dispatch.end_out_of_time(conn, limit=BATCH, new_id=self._runtime.new_id)
+        async with self._runtime.transaction() as conn:
+            given_up = await dispatch.give_up_unstarted(conn, limit=BATCH, new_id=self._runtime.new_id)
             pause = await dispatch.next_out_of_time_in(conn)
-        if BATCH in {released, ended}:
+        if BATCH in {released, ended, given_up}:
             return 0.0
         return 1.0 if pause is None else min(max(pause, 0.05), 1.0)

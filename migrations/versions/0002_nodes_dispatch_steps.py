@@ -117,6 +117,9 @@ _STATEMENTS = (
     CREATE INDEX dispatches_due ON dispatches (node_id, due_at) WHERE due_at IS NOT NULL
     """,
     """
+    CREATE INDEX dispatches_unstarted ON dispatches (start_by) WHERE due_at IS NOT NULL AND NOT taken
+    """,
+    """
     CREATE TABLE steps (
         execution_id TEXT NOT NULL,
         name TEXT NOT NULL,

@@ -7,6 +7,7 @@ import pytest
 from controlplane.storage.tables import metadata
 from tests import postgres
 from tests.postgres import Database, Server
+from tests.services.fleet import Fleet
 from tests.services.store import Rows, Store
 
 _EMPTY = ";".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
@@ -50,3 +51,9 @@ async def watcher(database: Database) -> AsyncIterator[Rows]:
     connection = await database.connect()
     yield Rows(connection)
     await connection.close()
+
+
+@pytest.fixture
+def fleet(store: Store, rows: Rows) -> Fleet:
+    """The node's instances and its queue."""
+    return Fleet(store, rows)

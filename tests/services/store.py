@@ -82,10 +82,12 @@ class Store:
         async with self.tx() as conn:
             return await webhooks.receive(conn, incoming, policy, self.new_id)
 
-    async def report(self, status: ExecutionStatus, execution_id: str = "run-1", **told: Any) -> Run:
+    async def report(
+        self, status: ExecutionStatus, execution_id: str = "run-1", *, fence: int | None = None, **told: Any
+    ) -> Run:
         async with self.tx() as conn:
             report = Report(status=status, **told)
-            return await executions.report(conn, execution_id, report, actor=AGENT, new_id=self.new_id)
+            return await executions.report(conn, execution_id, report, actor=AGENT, new_id=self.new_id, fence=fence)
 
     async def step(
         self, name: str = "a", result: bytes = b"1", execution_id: str = "run-1", *, fence: int | None = None, **at: Any
