@@ -19,12 +19,13 @@ from holdshort import (
     Unavailable,
     Verdict,
     _core,
+    _node_routes,
     _routes,
 )
 from holdshort._errors import refusal
 from holdshort.testing import ControlPlane
 
-SHELL = {"send", "events", "close", "aclose"}
+SHELL = {"send", "events", "execute", "close", "aclose"}
 
 
 def public(kind: type) -> dict[str, Any]:
@@ -39,17 +40,18 @@ def test_the_same_methods_with_the_same_signatures() -> None:
         assert ours == theirs
         assert inspect.iscoroutinefunction(awaited[name])
         assert inspect.getdoc(blocking[name]) == inspect.getdoc(awaited[name])
-    for name in ("send", "events"):
+    for name in ("send", "events", "execute"):
         assert inspect.signature(blocking[name]).parameters == inspect.signature(awaited[name]).parameters
 
 
 def test_every_route_is_a_method() -> None:
     routes = {
         name
-        for name, made in vars(_routes).items()
-        if inspect.isfunction(made) and made.__module__ == _routes.__name__ and not name.startswith("_")
+        for module in (_routes, _node_routes)
+        for name, made in vars(module).items()
+        if inspect.isfunction(made) and made.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert routes - {"event_stream"} == set(public(Client)) - SHELL
+    assert routes - {"event_stream", "held_execute", "new_key"} == set(public(Client)) - SHELL
 
 
 def test_a_blocking_client_through_a_whole_life(plane: ControlPlane) -> None:

@@ -15,6 +15,7 @@ from holdshort._errors import (
     ExecutionFinished,
     HandedBack,
     HoldshortError,
+    IdempotencyConflict,
     InvalidField,
     InvalidInput,
     InvalidSignature,
@@ -32,6 +33,7 @@ from holdshort._errors import (
     Unavailable,
     WaitTimeout,
 )
+from holdshort._node_routes import Registration
 from holdshort._routes import ApprovalFilter, Question, Verdict
 from holdshort._runs import Run
 from holdshort._version import __version__
@@ -47,7 +49,11 @@ from holdshort._wire import (
     Event,
     Execution,
     ExecutionPage,
+    Instance,
+    Node,
+    NodeList,
     ParkedPage,
+    Queued,
     Settled,
 )
 
@@ -79,16 +85,22 @@ __all__ = [
     "ExecutionPage",
     "HandedBack",
     "HoldshortError",
+    "IdempotencyConflict",
+    "Instance",
     "InvalidField",
     "InvalidInput",
     "InvalidSignature",
     "MissingExtra",
     "NoExecution",
+    "Node",
+    "NodeList",
     "NotAuthorised",
     "NotFound",
     "ParkedPage",
     "Question",
+    "Queued",
     "Refused",
+    "Registration",
     "RequestConflict",
     "RoundNotOpen",
     "Run",

@@ -1,104 +1,23 @@
 """Client and AsyncClient: one method per route, both made from the same functions; the shells only send."""
 
 import asyncio
-import inspect
-import logging
-import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from functools import wraps
+from collections.abc import AsyncIterator, Iterator, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdshort import _core, _routes
-from holdshort._core import Again, Call, Reply, Unreachable
-from holdshort._errors import ConnectionFailed
+from holdshort import _core, _node_routes, _routes
+from holdshort._calling import Calling
+from holdshort._core import Call, Reply, Unreachable
+from holdshort._methods import Attempts, awaited, base_url, blocking, headers_for
 from holdshort._stream import Subscription
-from holdshort._version import __version__
-from holdshort._wire import Event
+from holdshort._wire import Event, Execution
 
 if TYPE_CHECKING:
     from holdshort._transport import AsyncTransport, Transport
 
-P = ParamSpec("P")
 T = TypeVar("T")
-DEFAULT_URL = "http://127.0.0.1:8080"
-_WARN_EVERY = 8
-log = logging.getLogger("holdshort")
-
-
-def base_url(given: str | None) -> str:
-    """The control plane's address: the argument, HOLDSHORT_URL, or this machine's port 8080.
-
-    Raises:
-        ConnectionFailed: it is no http(s) address, so no try could ever reach anything.
-    """
-    address = (given or os.environ.get("HOLDSHORT_URL") or DEFAULT_URL).rstrip("/")
-    if not address.lower().startswith(("http://", "https://")):
-        raise ConnectionFailed(f"the control plane's address must begin with http:// or https://, not {address!r}")
-    return address
-
-
-def headers_for(api_key: str | None) -> dict[str, str]:
-    """What every request carries; the key is the argument or HOLDSHORT_API_KEY."""
-    key = api_key or os.environ.get("HOLDSHORT_API_KEY")
-    agent = {"user-agent": f"holdshort-python/{__version__}"}
-    return {**agent, "authorization": f"Bearer {key}"} if key else agent
-
-
-def _signature(route: Callable[..., Any], result: object) -> inspect.Signature:
-    known = inspect.signature(route)
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    return known.replace(parameters=[own, *known.parameters.values()], return_annotation=result)
-
-
-def _awaited(
-    route: Callable[P, Call[T]],
-) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
-    @wraps(route)
-    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.send(route(*args, **kwargs))
-
-    method.__signature__ = _signature(route, _result(route))  # type: ignore[attr-defined]
-    return method
-
-
-def _blocking(route: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
-    @wraps(route)
-    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.send(route(*args, **kwargs))
-
-    method.__signature__ = _signature(route, _result(route))  # type: ignore[attr-defined]
-    return method
-
-
-def _result(route: Callable[..., Any]) -> object:
-    return inspect.signature(route).return_annotation.__args__[0]
-
-
-class _Attempts:
-    """Counts and times the tries of one call; the clock and the dice of both clients are read here."""
-
-    def __init__(self, call: Call[Any], patience: float | None) -> None:
-        self._call = call
-        self._until = None if patience is None else time.monotonic() + patience
-        self._tries = 0
-
-    def call(self) -> Call[Any]:
-        return _core.within(self._call, self._left())
-
-    def judge(self, outcome: Reply | Unreachable) -> Again | Reply:
-        self._tries += 1
-        jitter = random.random()  # noqa: S311  # no secret
-        verdict = _core.judge(self._call, outcome, self._tries, self._left(), jitter=jitter)
-        if isinstance(verdict, Again) and self._tries % _WARN_EVERY == 0:
-            said = outcome.status if isinstance(outcome, Reply) else outcome
-            log.warning("still trying %s %s after %d times: %s", self._call.method, self._call.path, self._tries, said)
-        return verdict
-
-    def _left(self) -> float | None:
-        return None if self._until is None else self._until - time.monotonic()
 
 
 class AsyncClient:
@@ -127,26 +46,35 @@ class AsyncClient:
         self._patience = patience
         self._transport = transport
 
-    create_execution = _awaited(_routes.create_execution)
-    get_execution = _awaited(_routes.get_execution)
-    list_executions = _awaited(_routes.list_executions)
-    report_status = _awaited(_routes.report_status)
-    cancel_execution = _awaited(_routes.cancel_execution)
-    add_note = _awaited(_routes.add_note)
-    request_approval = _awaited(_routes.request_approval)
-    get_approval_status = _awaited(_routes.get_approval_status)
-    wait_for_approvals = _awaited(_routes.wait_for_approvals)
-    list_approvals = _awaited(_routes.list_approvals)
-    get_approval = _awaited(_routes.get_approval)
-    set_callback = _awaited(_routes.set_callback)
-    decide = _awaited(_routes.decide)
-    answer_execution = _awaited(_routes.answer_execution)
-    withdraw = _awaited(_routes.withdraw)
-    expire = _awaited(_routes.expire)
-    send_webhook = _awaited(_routes.send_webhook)
-    list_parked = _awaited(_routes.list_parked)
-    list_deliveries = _awaited(_routes.list_deliveries)
-    redrive = _awaited(_routes.redrive)
+    create_execution = awaited(_routes.create_execution)
+    get_execution = awaited(_routes.get_execution)
+    list_executions = awaited(_routes.list_executions)
+    report_status = awaited(_routes.report_status)
+    cancel_execution = awaited(_routes.cancel_execution)
+    add_note = awaited(_routes.add_note)
+    keep_step = awaited(_routes.keep_step)
+    list_steps = awaited(_routes.list_steps)
+    request_approval = awaited(_routes.request_approval)
+    get_approval_status = awaited(_routes.get_approval_status)
+    wait_for_approvals = awaited(_routes.wait_for_approvals)
+    list_approvals = awaited(_routes.list_approvals)
+    get_approval = awaited(_routes.get_approval)
+    set_callback = awaited(_routes.set_callback)
+    decide = awaited(_routes.decide)
+    answer_execution = awaited(_routes.answer_execution)
+    withdraw = awaited(_routes.withdraw)
+    expire = awaited(_routes.expire)
+    send_webhook = awaited(_routes.send_webhook)
+    list_parked = awaited(_routes.list_parked)
+    list_deliveries = awaited(_routes.list_deliveries)
+    redrive = awaited(_routes.redrive)
+    execute_async = awaited(_node_routes.execute_async)
+    list_nodes = awaited(_node_routes.list_nodes)
+    get_node = awaited(_node_routes.get_node)
+    register_node = awaited(_node_routes.register_node)
+    heartbeat = awaited(_node_routes.heartbeat)
+    hand_back = awaited(_node_routes.hand_back)
+    shutdown_node = awaited(_node_routes.shutdown_node)
 
     async def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
         """Send a call until it is answered.
@@ -158,12 +86,45 @@ class AsyncClient:
         Raises:
             HoldshortError: the control plane refused, or could not be reached in time.
         """
-        attempts = _Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
+        attempts = Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
         while True:
             verdict = attempts.judge(await self._try(attempts.call()))
             if isinstance(verdict, Reply):
                 return _core.read(call, verdict)
             await asyncio.sleep(verdict.delay)
+
+    async def execute(
+        self,
+        node_id: str,
+        reasoner: str,
+        input: Any = None,  # noqa: A002  # the wire's own word
+        *,
+        wait: float | None = 60,
+        idempotency_key: str | None = None,
+    ) -> Execution:
+        """Let a node run a reasoner and wait for its end, through restarts of the control plane and of the agent.
+
+        Args:
+            node_id: the agent.
+            reasoner: its function's name.
+            input: JSON, an object with the function's arguments.
+            wait: seconds to wait for the end; None for as long as it takes.
+            idempotency_key: the same again joins the run that it started before. Retries of one call always do.
+
+        Returns:
+            The run, over (`final`) or as it stands when the time is up; it goes on then, and can be waited for again
+            under the same key.
+
+        Raises:
+            NotFound: no such node registered, or it has no such reasoner; `details["registered"]` lists what there is.
+            IdempotencyConflict: the key stands for another call.
+            Unavailable: too many runs wait for this node already.
+        """
+        calling = Calling(node_id, reasoner, input, wait=wait, key=idempotency_key)
+        while (call := calling.next(time.monotonic())) is not None:
+            stands = await self.send(call, patience=calling.patience(self._patience))
+            await asyncio.sleep(calling.took(stands, time.monotonic()))
+        return await self.get_execution(calling.execution_id)
 
     async def _try(self, call: Call[Any]) -> Reply | Unreachable:
         try:
@@ -251,26 +212,35 @@ class Client:
         self._patience = patience
         self._transport = transport
 
-    create_execution = _blocking(_routes.create_execution)
-    get_execution = _blocking(_routes.get_execution)
-    list_executions = _blocking(_routes.list_executions)
-    report_status = _blocking(_routes.report_status)
-    cancel_execution = _blocking(_routes.cancel_execution)
-    add_note = _blocking(_routes.add_note)
-    request_approval = _blocking(_routes.request_approval)
-    get_approval_status = _blocking(_routes.get_approval_status)
-    wait_for_approvals = _blocking(_routes.wait_for_approvals)
-    list_approvals = _blocking(_routes.list_approvals)
-    get_approval = _blocking(_routes.get_approval)
-    set_callback = _blocking(_routes.set_callback)
-    decide = _blocking(_routes.decide)
-    answer_execution = _blocking(_routes.answer_execution)
-    withdraw = _blocking(_routes.withdraw)
-    expire = _blocking(_routes.expire)
-    send_webhook = _blocking(_routes.send_webhook)
-    list_parked = _blocking(_routes.list_parked)
-    list_deliveries = _blocking(_routes.list_deliveries)
-    redrive = _blocking(_routes.redrive)
+    create_execution = blocking(_routes.create_execution)
+    get_execution = blocking(_routes.get_execution)
+    list_executions = blocking(_routes.list_executions)
+    report_status = blocking(_routes.report_status)
+    cancel_execution = blocking(_routes.cancel_execution)
+    add_note = blocking(_routes.add_note)
+    keep_step = blocking(_routes.keep_step)
+    list_steps = blocking(_routes.list_steps)
+    request_approval = blocking(_routes.request_approval)
+    get_approval_status = blocking(_routes.get_approval_status)
+    wait_for_approvals = blocking(_routes.wait_for_approvals)
+    list_approvals = blocking(_routes.list_approvals)
+    get_approval = blocking(_routes.get_approval)
+    set_callback = blocking(_routes.set_callback)
+    decide = blocking(_routes.decide)
+    answer_execution = blocking(_routes.answer_execution)
+    withdraw = blocking(_routes.withdraw)
+    expire = blocking(_routes.expire)
+    send_webhook = blocking(_routes.send_webhook)
+    list_parked = blocking(_routes.list_parked)
+    list_deliveries = blocking(_routes.list_deliveries)
+    redrive = blocking(_routes.redrive)
+    execute_async = blocking(_node_routes.execute_async)
+    list_nodes = blocking(_node_routes.list_nodes)
+    get_node = blocking(_node_routes.get_node)
+    register_node = blocking(_node_routes.register_node)
+    heartbeat = blocking(_node_routes.heartbeat)
+    hand_back = blocking(_node_routes.hand_back)
+    shutdown_node = blocking(_node_routes.shutdown_node)
 
     def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
         """Send a call until it is answered.
@@ -282,12 +252,45 @@ class Client:
         Raises:
             HoldshortError: the control plane refused, or could not be reached in time.
         """
-        attempts = _Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
+        attempts = Attempts(call, self._patience if isinstance(patience, EllipsisType) else patience)
         while True:
             verdict = attempts.judge(self._try(attempts.call()))
             if isinstance(verdict, Reply):
                 return _core.read(call, verdict)
             time.sleep(verdict.delay)
+
+    def execute(
+        self,
+        node_id: str,
+        reasoner: str,
+        input: Any = None,  # noqa: A002  # the wire's own word
+        *,
+        wait: float | None = 60,
+        idempotency_key: str | None = None,
+    ) -> Execution:
+        """Let a node run a reasoner and wait for its end, through restarts of the control plane and of the agent.
+
+        Args:
+            node_id: the agent.
+            reasoner: its function's name.
+            input: JSON, an object with the function's arguments.
+            wait: seconds to wait for the end; None for as long as it takes.
+            idempotency_key: the same again joins the run that it started before. Retries of one call always do.
+
+        Returns:
+            The run, over (`final`) or as it stands when the time is up; it goes on then, and can be waited for again
+            under the same key.
+
+        Raises:
+            NotFound: no such node registered, or it has no such reasoner; `details["registered"]` lists what there is.
+            IdempotencyConflict: the key stands for another call.
+            Unavailable: too many runs wait for this node already.
+        """
+        calling = Calling(node_id, reasoner, input, wait=wait, key=idempotency_key)
+        while (call := calling.next(time.monotonic())) is not None:
+            stands = self.send(call, patience=calling.patience(self._patience))
+            time.sleep(calling.took(stands, time.monotonic()))
+        return self.get_execution(calling.execution_id)
 
     def _try(self, call: Call[Any]) -> Reply | Unreachable:
         try:

@@ -3,8 +3,11 @@
 HoldshortError (Exception)
 ├── ConnectionFailed            the control plane was not reached for as long as the caller would wait
 ├── WaitTimeout                 (also a TimeoutError) wait_for_resume's own time is up
-├── NoExecution                 pause() or note() outside a run
+├── NoExecution                 pause(), step() or ai() outside a run
 ├── MissingExtra                an optional dependency is not installed
+├── ModelUnknown                ai() without a model
+├── AiFailed                    the model could not be asked
+├── AiAnswerInvalid             the model's answer does not fit the schema
 ├── CallbackUnknown             callback="push" without an address to push to
 ├── InvalidSignature            a webhook or callback whose signature does not hold
 │   └── StaleSignature          it holds, but its time is too far from now
@@ -12,7 +15,8 @@ HoldshortError (Exception)
 ├── RunFailed                   the testing control plane's run ended with an error
 └── Refused                     the control plane answered with an error
     ├── BadRequest              400, 413, 415
-    │   └── InvalidField        422
+    │   ├── InvalidField        422
+    │   └── StepTooLarge        step_too_large: a step's result is over 1 MiB
     ├── NotAuthorised           401, 403
     ├── NotFound                404
     ├── Conflict                409
@@ -22,12 +26,14 @@ HoldshortError (Exception)
     │   ├── AmbiguousRequestId  ambiguous_request_id
     │   ├── ApprovalChanged     approval_changed
     │   ├── AlreadyDecided      already_decided
-    │   └── ExecutionExists     execution_exists
+    │   ├── ExecutionExists     execution_exists
+    │   └── IdempotencyConflict idempotency_conflict
     └── Unavailable             429, 5xx, for longer than the caller would wait
 
 RunEnded (BaseException: `except Exception` does not swallow it)
 ├── ExecutionCancelled          an operator cancelled this run
 ├── StaleInstance               another instance took this run over
+├── StepMismatch                the code does other steps than this run did before; the run has failed
 └── HandedBack                  the process stops; the run waits without it
 """
 
@@ -40,6 +46,8 @@ class _Described:
     """What every error of this package carries."""
 
     code: str = "error"
+    # The status_reason of a run that fails with this error; None for the control plane's own.
+    fails_as: ClassVar[str | None] = None
     message: str
     status: int | None
     request_id: str | None
@@ -64,8 +72,6 @@ class HoldshortError(_Described, Exception):
     """
 
     code: str = "error"
-    # The status_reason of a run that fails with this error; None for the control plane's own.
-    fails_as: ClassVar[str | None] = None
 
     def __init__(self, message: str | None = None, **known: Any) -> None:
         super().__init__(self._describe(message, known))
@@ -93,6 +99,24 @@ class MissingExtra(HoldshortError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
     code = "missing_extra"
+
+
+class ModelUnknown(HoldshortError):
+    """ai() does not know which model to ask: pass model="provider/name" or set HOLDSHORT_AI_MODEL."""
+
+    code = "model_unknown"
+
+
+class AiFailed(HoldshortError):
+    """The model could not be asked; `__cause__` is litellm's own error. Nothing was stored: try again or let it fail."""
+
+    code = "ai_failed"
+
+
+class AiAnswerInvalid(HoldshortError):
+    """The model's answer does not fit the schema. Nothing was stored: ask again, more clearly, or let the run fail."""
+
+    code = "ai_answer_invalid"
 
 
 class CallbackUnknown(HoldshortError):
@@ -143,6 +167,12 @@ class InvalidField(BadRequest):
     """A field breaks a rule; `details["errors"]` lists each field with its rule. Correct it and call again."""
 
     code = "invalid_field"
+
+
+class StepTooLarge(BadRequest):
+    """A step's result is over 1 MiB of JSON; store it elsewhere and return where it is."""
+
+    code = "step_too_large"
 
 
 class NotAuthorised(Refused):
@@ -209,6 +239,12 @@ class ExecutionExists(Conflict):
     code = "execution_exists"
 
 
+class IdempotencyConflict(Conflict):
+    """The idempotency key was used for another reasoner or another input; take a new key for a new call."""
+
+    code = "idempotency_conflict"
+
+
 class Unavailable(Refused):
     """The control plane or its database is away, or asks for fewer calls; retried already, so try again later."""
 
@@ -241,6 +277,41 @@ class StaleInstance(RunEnded):
     code = "stale_instance"
 
 
+class StepMismatch(RunEnded):
+    """The code does other steps than this run did before; put it back, or start a new execution.
+
+    The run is reported as failed, with the reason step_mismatch. It is no Exception, so that code which goes on after
+    any error does not go on with results that belong to other steps.
+    """
+
+    code = "step_mismatch"
+    fails_as = "step_mismatch"
+
+    @classmethod
+    def between(cls, place: str, *, expected: str, got: str) -> "StepMismatch":
+        """The error of a call that names another step than the one stored.
+
+        Args:
+            place: where in the run, "" at its beginning.
+            expected: the name that is stored there.
+            got: the name that the code asks for.
+        """
+        where = f"behind {place}" if place else "at the beginning"
+        told = f"{where} this run did the step {expected!r}, and its code now asks for {got!r}"
+        advice = "names and order must stay the same while runs are open: put the code back, or start a new execution"
+        return cls(f"{told}; {advice}", details={"expected": expected, "got": got, "place": place})
+
+    @property
+    def expected(self) -> str | None:
+        """The name of the step that is stored."""
+        return self.details.get("expected")
+
+    @property
+    def got(self) -> str | None:
+        """The name that the code asked for."""
+        return self.details.get("got")
+
+
 class HandedBack(RunEnded):
     """This process stops while the run waits; the run goes on when it is started again under its execution id."""
 
@@ -260,8 +331,10 @@ class _Table:
             ApprovalChanged,
             AlreadyDecided,
             ExecutionExists,
+            StepTooLarge,
         )
     }
+    ends: ClassVar[dict[str, type[RunEnded]]] = {kind.code: kind for kind in (StaleInstance, StepMismatch)}
     by_status: ClassVar[dict[int, type[Refused]]] = {
         400: BadRequest,
         401: NotAuthorised,
@@ -275,7 +348,7 @@ class _Table:
     }
 
 
-def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> HoldshortError | StaleInstance:
+def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> HoldshortError | RunEnded:
     """The error that an answer of the control plane becomes.
 
     Args:
@@ -287,8 +360,8 @@ def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> 
     message = _text(problem, "message") or _text(problem, "detail") or f"the control plane answered {status}"
     details = {k: v for k, v in problem.items() if k not in {"type", "title", "status", "detail", "error", "message"}}
     known = {"code": code, "status": status, "request_id": request_id, "details": details}
-    if code == StaleInstance.code:
-        return StaleInstance(message, **known)
+    if end := _Table.ends.get(code or ""):
+        return end(message, **known)
     fallback = Unavailable if status >= 500 else Refused
     kind = _Table.by_code.get(code or "") or _Table.by_status.get(status, fallback)
     return kind(message, **known)

@@ -76,6 +76,34 @@ def add_note(execution_id: str, message: str, *, note_id: str, tags: Sequence[st
     return Call(method="POST", path=path("executions", execution_id, "notes"), body=members, reads=dict[str, Any])
 
 
+def keep_step(
+    execution_id: str, name: str, result: Any, *, occurrence: int, previous: str | None = None
+) -> Call[_wire.Step]:
+    """Keep what a run did; under the same name and occurrence the step that is kept is returned.
+
+    Args:
+        execution_id: the run.
+        name: 1-200 characters.
+        result: any JSON up to 1 MiB.
+        occurrence: the how-many-eth of this name, from 1 on.
+        previous: the place in the run, up to 256 characters.
+
+    Raises:
+        StepMismatch: it is kept at another place.
+        StepTooLarge: the result is over 1 MiB.
+        ExecutionFinished: the run is over.
+    """
+    members = {"name": name, "occurrence": occurrence, "previous": previous, "result": result}
+    route = path("executions", execution_id, "steps")
+    return Call(method="POST", path=route, body=msgspec.json.encode(members), reads=_wire.Step)
+
+
+def list_steps(execution_id: str, *, after: int | None = None, limit: int | None = None) -> Call[_wire.StepPage]:
+    """A page of a run's steps, behind the `after` of the page before; at most 200 and about 4 MiB of results."""
+    route = path("executions", execution_id, "steps")
+    return Call(method="GET", path=route, query=query(after=after, limit=limit), reads=_wire.StepPage)
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is asked of a person.
 

@@ -138,13 +138,19 @@ class Decided(Struct, frozen=True, kw_only=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """One run of an agent's function; `status` is queued, running, waiting, succeeded, failed, cancelled or timeout."""
+    """One run of an agent's function; `status` is queued, running, waiting, succeeded, failed, cancelled or timeout.
+
+    Of a run that the control plane gave to an agent (`dispatched`): `fence` counts how often, `instance_id` is who
+    has it, `attempts` and `last_error` are those of giving it away now, and `outcome_pending` says that its code has
+    not seen yet how it ended.
+    """
 
     execution_id: str
     node_id: str
     status: str
     status_reason: str | None = None
     run_id: str | None = None
+    parent_execution_id: str | None = None
     reasoner: str | None = None
     pending_approvals: int = 0
     input: Any = None
@@ -154,6 +160,12 @@ class Execution(Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     updated_at: datetime | None = None
     ended_at: datetime | None = None
+    dispatched: bool = False
+    fence: int = 0
+    instance_id: str | None = None
+    outcome_pending: bool = False
+    attempts: int = 0
+    last_error: str | None = None
 
     @property
     def final(self) -> bool:
@@ -165,6 +177,95 @@ class Execution(Struct, frozen=True, kw_only=True):
         """True when a rejection or an expiry cancelled it: its code may still clean up and report."""
         reason = self.status_reason or ""
         return self.status == "cancelled" and reason.startswith(("approval_rejected", "approval_expired"))
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """What a run did once: `result` is its JSON, `previous` the place that it stands at, `position` counts from 1."""
+
+    name: str
+    occurrence: int
+    position: int
+    previous: str | None = None
+    result: Any = None
+    at: datetime | None = None
+
+
+class StepPage(Struct, frozen=True):
+    """One page of a run's steps in the order they were stored; `next_after` is None on the last one."""
+
+    steps: list[Step]
+    next_after: int | None = None
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """A run that an agent is being found for."""
+
+    execution_id: str
+    status: str
+    run_id: str | None = None
+    target: str | None = None
+    created_at: datetime | None = None
+
+
+class Executed(Struct, frozen=True, kw_only=True):
+    """A run as it stood when a call that waited for its end was answered."""
+
+    execution_id: str
+    status: str
+
+    @property
+    def final(self) -> bool:
+        """True when it is over."""
+        return self.status in FINAL_EXECUTION
+
+
+class Instance(Struct, frozen=True, kw_only=True):
+    """One process of a node; `status` is live, draining (it takes nothing new) or gone."""
+
+    instance_id: str
+    base_url: str
+    status: str
+    version: str | None = None
+    reasoners: list[str] = []
+    lease_until: datetime | None = None
+    registered_at: datetime | None = None
+    seen_at: datetime | None = None
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """An agent program as it registered last, with its instances; `reasoners` say what each accepts."""
+
+    node_id: str
+    version: str | None = None
+    reasoners: list[dict[str, Any]] = []
+    instances: list[Instance] = []
+    max_concurrent: int | None = None
+    registered_at: datetime | None = None
+
+
+class NodeList(Struct, frozen=True):
+    """The nodes that registered."""
+
+    nodes: list[Node]
+
+
+class Registered(Struct, frozen=True, kw_only=True):
+    """The answer to a registration: how long the instance counts as alive, and how often it should say so."""
+
+    lease_seconds: float = 15.0
+    heartbeat_seconds: float = 5.0
+
+
+class Beaten(Struct, frozen=True, kw_only=True):
+    """The answer to a heartbeat."""
+
+    lease_seconds: float = 15.0
+
+
+class HandedBackRuns(Struct, frozen=True):
+    """Those of the runs that were the instance's, and are nobody's now."""
+
+    handed_back: list[str]
 
 
 class ApprovalPage(Struct, frozen=True):
