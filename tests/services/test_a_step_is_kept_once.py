@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.domain.approvals import ApprovalStatus
-from controlplane.domain.errors import ExecutionNotFound, HoldshortError, InvalidState, StaleInstance, StepMismatch
+from controlplane.domain.errors import ExecutionNotFound, InvalidState, StaleInstance, StepMismatch
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.storage import executions, steps
 from tests.services.store import Rows, Store
@@ -18,7 +18,7 @@ UPDATE executions
 SET status = $1, dispatched = true, fence = $2, fenced = $3, outcome_pending = $4, stalls = 9,
     ended_at = CASE WHEN $5 THEN clock_timestamp() END
 """
-MOMENT = "SELECT updated_at FROM executions"
+MOMENTS = "SELECT updated_at FROM executions ORDER BY execution_id"
 MARKS = "SELECT stalls, proven FROM executions"
 
 
@@ -62,10 +62,10 @@ async def test_a_step_is_kept_whole_and_history_has_all_but_its_result(store: St
 async def test_the_same_step_told_at_once_is_written_once(store: Store, rows: Rows, watcher: Rows):
     await store.start()
     async with rows.holding_run():
-        tasks = await watcher.queue(*(store.step(previous="") for _ in range(5)))
+        tasks = await watcher.queue(*(store.step(previous="") for _ in range(3)))
     told = await asyncio.gather(*tasks)
-    assert [new for _, new in told] == [True, False, False, False, False]
-    assert [step for step, _ in told] == [told[0][0]] * 5
+    assert [new for _, new in told] == [True, False, False]
+    assert [step for step, _ in told] == [told[0][0]] * 3
     assert (await rows.history()).count("execution.step") == 1
 
 
@@ -83,12 +83,13 @@ async def test_steps_told_at_once_are_counted_without_a_gap_in_each_run(store: S
     await store.start("run-2")
     async with rows.holding("SELECT 1 FROM executions ORDER BY execution_id FOR NO KEY UPDATE"):
         tasks = await watcher.queue(
-            *(store.step(name, execution_id=run) for name in ("a", "b", "a") for run in ("run-1", "run-2")),
-            store.step("a", occurrence=2),
+            store.step("a"), store.step("a", execution_id="run-2"), store.step("b"), store.step("a", occurrence=2)
         )
-    told = await asyncio.gather(*tasks)
-    assert [step.position for step, _ in told] == [1, 1, 2, 2, 1, 1, 3]
+    told = [step for step, _ in await asyncio.gather(*tasks)]
+    assert {told[0].position, told[2].position, told[3].position} == {1, 2, 3}
+    assert told[1].position == 1
     assert await rows.column(POSITIONS, "run-1") == [1, 2, 3]
+    await store.step("b", execution_id="run-2")
     assert await rows.column(POSITIONS, "run-2") == [1, 2]
     async with store.tx() as conn:
         assert await steps.count(conn, ["run-2", "none", "run-1"]) == {"run-1": 3, "run-2": 2, "none": 0}
@@ -172,12 +173,25 @@ async def test_a_run_whose_code_has_yet_to_see_its_end_keeps_steps(store: Store,
     )
 
 
-async def test_a_queued_run_keeps_steps_once_it_was_given_to_an_instance(store: Store, rows: Rows):
+async def test_a_queued_run_keeps_steps_once_it_was_given_to_an_instance_and_they_prove_that_it_runs(
+    store: Store, rows: Rows
+):
     await give(store, rows, ExecutionStatus.QUEUED, fence=0, fenced=False)
     with pytest.raises(InvalidState):
         await store.step()
     await rows.sql.execute("UPDATE executions SET fence = 1")
     assert (await store.step(fence=1))[1]
+    assert (await store.run()).status is ExecutionStatus.RUNNING
+    assert (await rows.history())[-2:] == ["execution.running", "execution.step"]
+
+
+async def test_a_repeated_step_proves_that_the_run_runs_again(store: Store, rows: Rows):
+    await give(store, rows)
+    await store.step(fence=3)
+    await rows.sql.execute("UPDATE executions SET status = 'queued', fence = 4, proven = false, stalls = 2")
+    assert not (await store.step(fence=4))[1]
+    assert (await store.run()).status is ExecutionStatus.RUNNING
+    assert await rows.sql.fetch(MARKS) == [(2, True)]
 
 
 async def test_a_waiting_run_keeps_steps(store: Store):
@@ -200,10 +214,8 @@ async def test_a_deadline_that_a_refused_step_met_has_passed_all_the_same(store:
 
 async def test_a_new_step_is_progress_and_a_repeated_one_is_none(store: Store, rows: Rows):
     await give(store, rows)
-    before = await rows.value(MOMENT)
     await store.step(fence=3)
     assert await rows.sql.fetch(MARKS) == [(0, True)]
-    assert await rows.value(MOMENT) > before
     await rows.sql.execute("UPDATE executions SET stalls = 5")
     assert not (await store.step(fence=3))[1]
     assert await rows.value("SELECT stalls FROM executions") == 5
@@ -212,9 +224,13 @@ async def test_a_new_step_is_progress_and_a_repeated_one_is_none(store: Store, r
 async def test_progress_is_that_of_one_run(store: Store, rows: Rows):
     await store.start("run-2")
     await give(store, rows)
+    before = await rows.column(MOMENTS)
     async with store.tx() as conn:
         await executions.progressed(conn, "run-1")
     assert await rows.column("SELECT stalls FROM executions ORDER BY execution_id") == [0, 9]
+    after = await rows.column(MOMENTS)
+    assert after[0] > before[0]
+    assert after[1] == before[1]
 
 
 async def test_an_unknown_run_has_no_steps(store: Store):
@@ -222,10 +238,15 @@ async def test_an_unknown_run_has_no_steps(store: Store):
         await store.step()
 
 
-async def test_steps_and_an_end_at_once_agree(store: Store, rows: Rows, watcher: Rows):
+@pytest.mark.parametrize("first", ["step", "end"])
+async def test_of_a_step_and_an_end_at_once_the_first_says_whether_it_is_kept(
+    store: Store, rows: Rows, watcher: Rows, first: str
+):
     await store.start()
+    work = {"step": store.step(), "end": store.report(ExecutionStatus.SUCCEEDED)}
     async with rows.holding_run():
-        tasks = await watcher.queue(store.step("a"), store.report(ExecutionStatus.SUCCEEDED), store.step("b"))
+        tasks = await watcher.queue(work.pop(first), *work.values())
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(each, HoldshortError) for each in outcomes] == [False, False, True]
-    assert await rows.column("SELECT name FROM steps") == ["a"]
+    assert [isinstance(each, InvalidState) for each in outcomes] == [False, first == "end"]
+    assert len(await rows.column("SELECT name FROM steps")) == (first == "step")
+    assert (await store.run()).status is ExecutionStatus.SUCCEEDED
