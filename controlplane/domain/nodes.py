@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,6 +88,9 @@ class Instance(Struct, frozen=True, kw_only=True):
         return self.status is not InstanceStatus.GONE
 
 
+InstanceType = TypeVar("InstanceType", bound=Instance)
+
+
 class Registration(Struct, frozen=True, kw_only=True):
     """What a process says of itself when it comes; `base_url` in its plain form."""
 
@@ -163,7 +166,7 @@ def arrive(wanted: Registration, there: tuple[Instance, ...], *, now: datetime, 
     return Arrival(instance=instance, replaced=replaced, left=left, facts=tuple(facts))
 
 
-def renewed(instance: Instance, beat: Beat, now: datetime) -> Instance | None:
+def renewed(instance: InstanceType, beat: Beat, now: datetime) -> InstanceType | None:
     """The instance as it must be written after a sign of life; None while nearly all of its lease is left."""
     seconds = beat.lease_seconds or instance.lease_seconds
     after = replace(

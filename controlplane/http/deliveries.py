@@ -19,7 +19,7 @@ from controlplane.storage.deliveries import Listed
 
 
 class DeliveryOut(Struct, kw_only=True):
-    """A callback to an agent; its secret is never shown."""
+    """A callback to an agent; its secret is never shown. One that is `resting` waits for its agent to come back."""
 
     delivery_id: str
     approval_id: str
@@ -34,6 +34,7 @@ class DeliveryOut(Struct, kw_only=True):
     last_status: int | None
     last_error: str | None
     settled_at: datetime | None
+    resting: bool
 
 
 class DeliveriesOut(Struct):

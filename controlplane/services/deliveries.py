@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.errors import DeliveryNotFound, DeliverySettled
 from controlplane.domain.events import DISPATCHER, Actor, Fact, FactType
-from controlplane.storage import deliveries, history, outbox
+from controlplane.storage import deliveries, history, outbox, resting
 from controlplane.storage.deliveries import Listed
 from controlplane.storage.engine import Connection
 from controlplane.storage.outbox import Tried
@@ -17,10 +17,15 @@ _FACTS = {
 
 
 async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
-    """Write what tries came to; return the deliveries still held, the others were taken over and are left alone."""
+    """Write what tries came to; return the deliveries still held, the others were taken over and are left alone.
+
+    One that failed and whose agent is gone is not tried again before another instance of it is there.
+    """
     settled = await outbox.settle(conn, tried)
     ended = [one for one in tried if one.claimed.delivery_id in settled and one.verdict.status in _FACTS]
     await history.record(conn, *(_fact(one) for one in ended))
+    failed = [one.claimed.delivery_id for one in tried if one.verdict.retry_in is not None]
+    await resting.rest_tried(conn, [each for each in failed if each in settled])
     return settled
 
 

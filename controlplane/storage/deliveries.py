@@ -32,6 +32,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     last_status: int | None
     last_error: str | None
     settled_at: datetime | None
+    resting: bool
 
 
 async def tell_again(conn: Connection, approval: Approval, delivery_id: str) -> None:
@@ -62,6 +63,7 @@ async def tell_again(conn: Connection, approval: Approval, delivery_id: str) -> 
         "lease_until": None,
         "writing_fence": None,
         "settled_at": None,
+        "resting": False,
         # Counted from the last try, not from the last telling: whoever asks again all the time is told all the same.
         "due_at": sa.func.greatest(_NOW, deliveries.c.last_attempt_at + TOLD_AGAIN_EVERY),
         "told_at": _NOW,
@@ -88,7 +90,7 @@ async def make_obsolete(conn: Connection, execution_id: str) -> list[str]:
     statement = (
         sa.update(deliveries)
         .where(deliveries.c.delivery_id == mine.c.delivery_id)
-        .values(status=DeliveryStatus.OBSOLETE, settled_at=_NOW, lease_until=None)
+        .values(status=DeliveryStatus.OBSOLETE, settled_at=_NOW, lease_until=None, resting=False)
         .returning(deliveries.c.approval_id)
     )
     return [row.approval_id for row in await conn.rows(statement)]
@@ -115,6 +117,7 @@ async def redrive(conn: Connection, delivery_id: str) -> Listed | None:
             lease_until=None,
             writing_fence=None,
             settled_at=None,
+            resting=False,
             due_at=_NOW,
             told_at=_NOW,
         )

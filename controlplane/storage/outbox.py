@@ -19,6 +19,7 @@ LOOKED_AT = 4
 
 _NOW = sa.func.clock_timestamp()
 _FREE = sa.or_(deliveries.c.lease_until.is_(None), deliveries.c.lease_until <= MOMENT)
+_AWAKE = sa.and_(DELIVERY_PENDING, ~deliveries.c.resting)
 
 
 class Tried(Struct, frozen=True):
@@ -95,7 +96,7 @@ def _with_room() -> sa.Select[Any]:
     due = (
         sa.select(deliveries.c.delivery_id, deliveries.c.target, deliveries.c.due_at, in_hand.label("in_hand"))
         .select_from(deliveries.outerjoin(held, held.c.target == deliveries.c.target))
-        .where(DELIVERY_PENDING, deliveries.c.due_at <= MOMENT, _FREE, in_hand < CLAIMS_PER_TARGET)
+        .where(_AWAKE, deliveries.c.due_at <= MOMENT, _FREE, in_hand < CLAIMS_PER_TARGET)
         .order_by(deliveries.c.due_at)
         .limit(sa.bindparam("window"))
         .subquery()
@@ -108,7 +109,7 @@ def _with_room() -> sa.Select[Any]:
 def _claim_statement() -> sa.Executable:
     locked = (
         sa.select(deliveries.c.delivery_id)
-        .where(deliveries.c.delivery_id.in_(_with_room()), DELIVERY_PENDING, deliveries.c.due_at <= MOMENT, _FREE)
+        .where(deliveries.c.delivery_id.in_(_with_room()), _AWAKE, deliveries.c.due_at <= MOMENT, _FREE)
         .limit(sa.bindparam("limit"))
         .with_for_update(skip_locked=True)
         .cte("locked")
@@ -143,11 +144,7 @@ _NEXT_DUE_IN = Statement(
     sa.select(
         sa.func.extract(
             "epoch",
-            sa.select(deliveries.c.due_at)
-            .where(DELIVERY_PENDING, _FREE)
-            .order_by(deliveries.c.due_at)
-            .limit(1)
-            .scalar_subquery()
+            sa.select(deliveries.c.due_at).where(_AWAKE, _FREE).order_by(deliveries.c.due_at).limit(1).scalar_subquery()
             - _NOW,
         ).label("seconds")
     )

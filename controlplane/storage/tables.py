@@ -337,4 +337,3 @@ steps = sa.Table(
 # Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.
 APPROVAL_PENDING = approvals.c.status == sa.literal_column(f"'{ApprovalStatus.PENDING}'")
 DELIVERY_PENDING = deliveries.c.status == sa.literal_column(f"'{DeliveryStatus.PENDING}'")
-DELIVERY_RESTS = deliveries.c.resting.is_(sa.true())
