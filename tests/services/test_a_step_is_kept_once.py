@@ -16,7 +16,7 @@ POSITIONS = "SELECT position FROM steps WHERE execution_id = $1 ORDER BY positio
 GIVE = """
 UPDATE executions
 SET status = $1, dispatched = true, fence = $2, fenced = $3, outcome_pending = $4, stalls = 9,
-    ended_at = CASE WHEN $5 THEN clock_timestamp() END
+    ended_at = CASE WHEN $5 THEN clock_timestamp() END, running_since = CASE WHEN $6 THEN clock_timestamp() END
 """
 MOMENTS = "SELECT updated_at FROM executions ORDER BY execution_id"
 MARKS = "SELECT stalls, proven FROM executions"
@@ -33,7 +33,8 @@ async def give(
 ) -> None:
     """Have a run in the hands of an instance, dispatched nine times without getting further."""
     await store.start()
-    await rows.sql.execute(GIVE, status, fence, fenced, outcome_pending, status in FINAL_EXECUTION)
+    ended, works = status in FINAL_EXECUTION, status is ExecutionStatus.RUNNING
+    await rows.sql.execute(GIVE, status, fence, fenced, outcome_pending, ended, works)
 
 
 async def everything(rows: Rows) -> list[Any]:
@@ -188,7 +189,9 @@ async def test_a_queued_run_keeps_steps_once_it_was_given_to_an_instance_and_the
 async def test_a_repeated_step_proves_that_the_run_runs_again(store: Store, rows: Rows):
     await give(store, rows)
     await store.step(fence=3)
-    await rows.sql.execute("UPDATE executions SET status = 'queued', fence = 4, proven = false, stalls = 2")
+    await rows.sql.execute(
+        "UPDATE executions SET status = 'queued', running_since = NULL, fence = 4, proven = false, stalls = 2"
+    )
     assert not (await store.step(fence=4))[1]
     assert (await store.run()).status is ExecutionStatus.RUNNING
     assert await rows.sql.fetch(MARKS) == [(2, True)]
