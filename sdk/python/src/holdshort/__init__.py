@@ -3,6 +3,8 @@
 from holdshort._agent import Agent
 from holdshort._client import AsyncClient, Client
 from holdshort._errors import (
+    AiAnswerInvalid,
+    AiFailed,
     AlreadyDecided,
     AmbiguousRequestId,
     ApprovalChanged,
@@ -20,6 +22,7 @@ from holdshort._errors import (
     InvalidInput,
     InvalidSignature,
     MissingExtra,
+    ModelUnknown,
     NoExecution,
     NotAuthorised,
     NotFound,
@@ -30,6 +33,8 @@ from holdshort._errors import (
     RunFailed,
     StaleInstance,
     StaleSignature,
+    StepMismatch,
+    StepTooLarge,
     Unavailable,
     WaitTimeout,
 )
@@ -55,10 +60,14 @@ from holdshort._wire import (
     ParkedPage,
     Queued,
     Settled,
+    Step,
+    StepPage,
 )
 
 __all__ = [
     "Agent",
+    "AiAnswerInvalid",
+    "AiFailed",
     "AlreadyDecided",
     "AmbiguousRequestId",
     "Answer",
@@ -91,6 +100,7 @@ __all__ = [
     "InvalidInput",
     "InvalidSignature",
     "MissingExtra",
+    "ModelUnknown",
     "NoExecution",
     "Node",
     "NodeList",
@@ -109,6 +119,10 @@ __all__ = [
     "Settled",
     "StaleInstance",
     "StaleSignature",
+    "Step",
+    "StepMismatch",
+    "StepPage",
+    "StepTooLarge",
     "Unavailable",
     "Verdict",
     "WaitTimeout",

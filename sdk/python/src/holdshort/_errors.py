@@ -108,7 +108,7 @@ class ModelUnknown(HoldshortError):
 
 
 class AiFailed(HoldshortError):
-    """The model could not be asked; `__cause__` is litellm's own error. Nothing was stored: try again or let it fail."""
+    """The model could not be asked; `__cause__` is litellm's own error. Nothing was stored: ask again, or fail."""
 
     code = "ai_failed"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from holdshort._errors import ExecutionCancelled, HandedBack, RunEnded, StaleInstance
+from holdshort._errors import ExecutionCancelled, HandedBack, RunEnded, StaleInstance, StepMismatch
 
 T = TypeVar("T")
 
@@ -17,7 +17,7 @@ def _also_cancellation(kind: type[RunEnded]) -> type[RunEnded]:
 
 
 _THROWN: dict[type[RunEnded], type[RunEnded]] = {
-    kind: _also_cancellation(kind) for kind in (ExecutionCancelled, StaleInstance, HandedBack)
+    kind: _also_cancellation(kind) for kind in (ExecutionCancelled, StaleInstance, StepMismatch, HandedBack)
 }
 
 

@@ -16,11 +16,20 @@ import msgspec
 from holdshort import _routes
 from holdshort._clock import Clock
 from holdshort._core import Call
-from holdshort._errors import BadRequest, ExecutionCancelled, HandedBack, NoExecution, RunEnded, StaleInstance
+from holdshort._errors import (
+    BadRequest,
+    ExecutionCancelled,
+    HandedBack,
+    NoExecution,
+    RunEnded,
+    StaleInstance,
+    StepMismatch,
+)
 from holdshort._interrupt import Interruptible
 from holdshort._notes import Notes
 from holdshort._rounds import Rounds
 from holdshort._session import Session
+from holdshort._steps import Steps
 from holdshort._wire import Execution
 
 FENCE_HEADER = "x-holdshort-fence"
@@ -53,6 +62,7 @@ class Run:
         self.session = session
         self.fence = fence
         self.stored_steps = stored_steps
+        self.steps = Steps(self)
         self.end: RunEnded | None = None
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
@@ -126,7 +136,7 @@ class Run:
             NoExecution: called on the loop itself.
             RunEnded: the run is over.
         """
-        if threading.get_ident() == self.thread:
+        if self.on_loop:
             raise NoExecution("this would block the event loop it waits for; await its async form here")
         self.check()
         try:
@@ -134,6 +144,11 @@ class Run:
         except concurrent.futures.CancelledError:
             # An Exception, which the function might swallow and go on.
             raise (self.end or ExecutionCancelled("this run is over, its time too")).again() from None
+
+    @property
+    def on_loop(self) -> bool:
+        """True in the thread of the run's event loop."""
+        return threading.get_ident() == self.thread
 
     async def sure(self) -> None:
         """Return once this process surely holds the run: an answer must not wake one that was taken over."""
@@ -187,14 +202,14 @@ class Run:
 
     @contextmanager
     def given_away(self) -> Iterator[None]:
-        """Whatever its code made of being handed back or taken over: it ends with that, and nothing is reported."""
+        """Whatever its code made of being handed back, taken over or led astray: it ends with that."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
-            if isinstance(self.end, HandedBack | StaleInstance):
+            if isinstance(self.end, HandedBack | StaleInstance | StepMismatch):
                 raise self.end.again() from error
             raise
-        if isinstance(self.end, HandedBack | StaleInstance):
+        if isinstance(self.end, HandedBack | StaleInstance | StepMismatch):
             raise self.end.again()
 
     def note(self, message: str, tags: Sequence[str]) -> None:

@@ -175,8 +175,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     @property
     def ended_by_approval(self) -> bool:
         """True when a rejection or an expiry cancelled it: its code may still clean up and report."""
-        reason = self.status_reason or ""
-        return self.status == "cancelled" and reason.startswith(("approval_rejected", "approval_expired"))
+        return ended_by_approval(self.status, self.status_reason)
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -308,6 +307,12 @@ class Event(Struct, frozen=True):
     id: str
     type: str
     data: Any
+
+
+def ended_by_approval(status: str | None, status_reason: str | None) -> bool:
+    """True when this is how a rejection or an expiry ends an execution."""
+    reason = status_reason or ""
+    return status == "cancelled" and reason.startswith(("approval_rejected", "approval_expired"))
 
 
 def result_of(standing: ApprovalStatus | Asked, execution_id: str) -> ApprovalResult:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdshort._wire import FINAL_EXECUTION
+from holdshort._wire import FINAL_EXECUTION, Step
 
 _DECISIONS = {
     **dict.fromkeys(("approved", "approve", "continue", "confirm"), "approved"),
@@ -22,6 +22,7 @@ _REASONS = {
 }
 _FAULTS = {
     "webhook_not_configured": 503,
+    "step_too_large": 413,
     "invalid_field": 422,
     "invalid_decision": 400,
     "execution_ownership_mismatch": 403,
@@ -105,6 +106,7 @@ class Ran(msgspec.Struct, kw_only=True):
     error: Any = None
     ended_at: datetime | None = None
     notes: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    steps: list[Step] = msgspec.field(default_factory=list)
 
 
 class Book:
@@ -203,14 +205,19 @@ class Book:
             self._move(run, "running", told)
         return True
 
-    def report(self, run: Ran, status: str, result: Any, error: Any) -> None:
+    def report(self, run: Ran, status: str, result: Any, error: Any, reason: str | None = None) -> None:
         """Take an agent's report; only an end changes anything, a final status stays, and so does the first result."""
         if status not in FINAL_EXECUTION:
             return
         if run.result is None and run.error is None:
             run.result, run.error = result, error
         if run.status not in FINAL_EXECUTION:
-            self._end(run, status, "execution_finished")
+            self._end(run, status, reason if reason and status == "failed" else "execution_finished")
+
+    def progressed(self, run: Ran) -> None:
+        """Take down that a step was kept."""
+        run.updated_at = self.now
+        self._record("execution.step", run)
 
     def cancel(self, run: Ran, reason: str) -> None:
         """Cancel as an operator; what is pending is withdrawn."""

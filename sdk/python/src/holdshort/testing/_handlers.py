@@ -10,7 +10,7 @@ import msgspec
 
 from holdshort._core import Call, Reply
 from holdshort._wire import FINAL_EXECUTION
-from holdshort.testing import _views
+from holdshort.testing import _steps, _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
 
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
@@ -88,7 +88,8 @@ def _report(visit: _Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     if visit.required("status") not in FINAL_EXECUTION | {"queued", "running", "waiting"}:
         raise _invalid("status", "the status of an execution")
-    visit.book.report(run, visit.required("status"), visit.body.get("result"), visit.body.get("error"))
+    told = (visit.body.get(member) for member in ("result", "error", "reason"))
+    visit.book.report(run, visit.required("status"), *told)
     return _views.execution(visit.book, run)
 
 
@@ -102,6 +103,19 @@ def _note(visit: _Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     note = {"note_id": visit.required("note_id"), "message": visit.required("message"), "tags": visit.body.get("tags")}
     return run.notes.setdefault(note["note_id"], note)
+
+
+def _step(visit: _Visit) -> Any:
+    try:
+        told = msgspec.convert(visit.body, _steps.Told)
+    except msgspec.ValidationError as error:
+        raise _invalid("body", str(error)) from error
+    return _steps.keep(visit.book, visit.book.execution(visit.names["execution"]), told)
+
+
+def _step_page(visit: _Visit) -> Any:
+    run = visit.book.execution(visit.names["execution"])
+    return _steps.page(run, int(visit.query.get("after", 0)), int(visit.query.get("limit", 200)))
 
 
 def _ask(visit: _Visit) -> Any:
@@ -274,6 +288,8 @@ _ROUTES = _table(
     ("POST", "/executions/{execution}/status", _report),
     ("POST", "/executions/{execution}/cancel", _cancel),
     ("POST", "/executions/{execution}/notes", _note),
+    ("POST", "/executions/{execution}/steps", _step),
+    ("GET", "/executions/{execution}/steps", _step_page),
     ("POST", "/executions/{execution}/request-approval", _ask),
     ("POST", "/agents/{node}/executions/{execution}/request-approval", _ask),
     ("GET", "/executions/{execution}/approval-status", _status),

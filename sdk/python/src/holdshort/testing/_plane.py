@@ -12,7 +12,7 @@ import msgspec
 from holdshort._agent import Agent
 from holdshort._core import Call, Reply, Unreachable
 from holdshort._errors import RunFailed
-from holdshort._wire import Approval, Event, Execution
+from holdshort._wire import Approval, Event, Execution, Step
 from holdshort.testing import _handlers, _views
 from holdshort.testing._book import Book, Kept
 from holdshort.testing._doors import AsyncDoor, Door, waking
@@ -105,6 +105,11 @@ class ControlPlane:
         """The notes of a run."""
         with self._lock:
             return [note["message"] for note in self._book.executions[execution_id].notes.values()]
+
+    def steps(self, execution_id: str) -> list[Step]:
+        """The stored steps of a run, in the order they were stored."""
+        with self._lock:
+            return list(self._book.executions[execution_id].steps)
 
     def decide(self, approval: Approval | str, decision: str, feedback: str = "", data: Any = None) -> Approval:
         """Decide as a person.

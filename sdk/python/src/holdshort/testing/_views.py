@@ -17,7 +17,7 @@ def problem(refusal: Refusal) -> dict[str, Any]:
 def execution(book: Book, run: Ran) -> dict[str, Any]:
     """An execution."""
     shown = msgspec.structs.asdict(run)
-    del shown["notes"]
+    del shown["notes"], shown["steps"]
     return {**shown, "started_at": run.created_at, "pending_approvals": len(book.pending(run))}
 
 

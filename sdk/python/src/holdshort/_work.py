@@ -1,0 +1,101 @@
+"""Work: what a run does once, however often it is started again."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from unicodedata import category
+
+from holdshort._errors import NoExecution
+from holdshort._step_chains import Deed
+from holdshort._step_results import annotation
+from holdshort._steps import perform, perform_blocking
+
+if TYPE_CHECKING:
+    from holdshort._runs import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_LONGEST_NAME = 200
+
+
+def _breaks(character: str) -> bool:
+    """Control characters, halves of a pair and line breaks: the control plane takes none of them."""
+    return category(character) in {"Cc", "Cs", "Zl", "Zp"}
+
+
+class Work:
+    """Steps of an agent's runs; a base class of Agent, which knows the current run."""
+
+    def _run(self) -> "Run | None":
+        raise NotImplementedError
+
+    @overload
+    def step(
+        self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]: ...
+    def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Do something once: its result is stored before it is returned, and a restarted run gets what was stored.
+
+        A run that dies while fn works does it again when it is restarted, so fn should bear being done twice. What fn
+        raises is not stored: it comes out here, and a restarted run tries again. The same call repeated at once after
+        it raised (same fn, equal arguments) is the same step, so a result that took three tries is stored as one.
+
+        A restarted run knows its steps by their names and their order *within each task*: tasks may finish in any
+        order. Of several tasks that start at the same place with the same name, each is known by the order in which
+        their `step(...)` was called, not by when they ran, so
+        `gather(*(app.step("fetch", fetch, url) for url in urls))` gives each url its own result. Where that order may
+        change (tasks that first await something else than a step or a pause, threads, sets), put what tells them
+        apart into the name: `f"fetch {url}"`. Before Python 3.12 `asyncio.wait_for` makes a task of what it awaits;
+        `asyncio.timeout` does not. A step inside fn is part of this one.
+
+        Names and order must not change while runs are open: code that asks for another step than the one that is
+        stored ends the run with StepMismatch, before anything is done.
+
+        Args:
+            name: 1-200 characters.
+            fn: async, or plain; a plain one is called in a thread. Its result is JSON up to 1 MiB, and what comes
+                back is what JSON made of it: converted to fn's return annotation (structs, dataclasses, pydantic's
+                models, datetimes, ...), the first time too, or plain where there is none.
+            *args: for fn.
+            **kwargs: for fn.
+
+        Raises:
+            NoExecution: outside a run.
+            TypeError: the result is no JSON, or not what the annotation says; nothing was stored.
+            StepTooLarge: the result is over 1 MiB; nothing was stored.
+            ExecutionFinished: the run was ended meanwhile, so the result could not be stored. After a rejection or
+                an expiry, where the code may clean up, the result is returned without being stored.
+        """
+        return self._step(Deed(name, fn, args, kwargs, annotation(fn)))
+
+    def step_sync(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `step`, for plain functions: calls fn in the function's own thread, and blocks that.
+
+        Raises:
+            NoExecution: not called from the thread of a plain reasoner, or one started from async code of a run.
+        """
+        run = self._running(name)
+        if run.on_loop:
+            raise NoExecution("step_sync would block the event loop; await step() here")
+        deed = Deed(name, fn, args, kwargs, annotation(fn))
+        ticket = run.steps.called(deed)
+        result = perform_blocking(deed, run.blocking) if ticket is None else run.steps.do_blocking(ticket)
+        return cast("T", result)
+
+    def _step(self, deed: Deed) -> Coroutine[Any, Any, Any]:
+        run = self._running(deed.name)
+        if not run.on_loop:
+            raise NoExecution("step is awaited by async code on the run's own loop; in a thread use step_sync")
+        # The call counts, not when its coroutine first runs: start order is the same on every replay.
+        ticket = run.steps.called(deed)
+        return perform(deed) if ticket is None else run.steps.do(ticket)
+
+    def _running(self, name: str) -> "Run":
+        run = self._run()
+        if run is None:
+            raise NoExecution
+        # Before anything is done: a result under a name that is refused could not be stored.
+        if not 1 <= len(name) <= _LONGEST_NAME or any(map(_breaks, name)):
+            raise ValueError(f"a step's name is 1-{_LONGEST_NAME} characters, no control characters, not {name!r}")
+        return run
