@@ -90,6 +90,10 @@ class Runtime:
         """This process's clock in whole seconds."""
         return int(time.time())
 
+    def monotonic(self) -> float:
+        """Seconds that only grow: for pauses of this process."""
+        return time.monotonic()
+
     def jitter(self) -> float:
         """A number in 0..1 that spreads retries."""
         return random.random()  # noqa: S311 - spreads load, keeps no secret

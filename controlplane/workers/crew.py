@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from controlplane.runtime import Pulse, Runtime
 from controlplane.workers.dispatcher import Dispatcher
 from controlplane.workers.launcher import Launcher
+from controlplane.workers.leases import Follower, Leases
 from controlplane.workers.loop import repeat
 from controlplane.workers.news import Notifier, Tail, listen_for_ever
 from controlplane.workers.recovery import Recovery
@@ -25,6 +26,8 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
     loops = [
         repeat("dispatcher", dispatcher.step, runtime.due),
         repeat("launcher", launcher.step, runtime.work),
+        repeat("leases", Leases(runtime).step, Pulse()),
+        repeat("follower", Follower(runtime).step, runtime.work),
         repeat("recovery", Recovery(runtime).step, runtime.work),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),

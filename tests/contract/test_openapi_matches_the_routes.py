@@ -21,6 +21,10 @@ STATUSES = {
     "add_note": {"200", "201"},
     "keep_step": {"200", "201"},
     "approval_response": {"200", "202"},
+    "execute": {"200", "202"},
+    "execute_async": {"202"},
+    "register_node": {"201"},
+    "shut_down_node": {"202"},
 }
 
 
@@ -78,7 +82,7 @@ def test_every_route_is_described_once_with_its_parameters_and_answers(document:
 def test_every_route_that_takes_a_body_describes_it(document: dict[str, Any]):
     bodiless = {"withdraw", "expire", "redrive_delivery"}
     for _, method, operation in operations(document):
-        takes = method == "post" and operation["operationId"] not in bodiless
+        takes = method in {"post", "patch"} and operation["operationId"] not in bodiless
         assert ("requestBody" in operation) == takes
 
 
@@ -158,7 +162,9 @@ async def test_near_valid_nonsense_never_ends_in_a_5xx(document: dict[str, Any],
             for path, method, operation in operations(document):
                 if path.endswith("/events"):
                     continue
-                where = path.format(execution_id="run-1", node_id="node-1", approval_id=approval, delivery_id="dlv_1")
+                where = path.format(
+                    execution_id="run-1", node_id="node-1", approval_id=approval, delivery_id="dlv_1", target="node-1.a"
+                )
                 query = {
                     each["name"]: nonsense.text() for each in operation.get("parameters", []) if each["in"] == "query"
                 }
