@@ -11,6 +11,7 @@ from holdshort._rounds import Rounds
 from holdshort._runner import Callback, Runner
 from holdshort._runs import Run, log
 from holdshort._wire import ApprovalResult, OnExpiry
+from holdshort._work import Work
 
 if TYPE_CHECKING:
     from holdshort._asgi import AgentApp
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Agent(Runner):
+class Agent(Runner, Work):
     """An agent program and its connection to the control plane.
 
     Args:
@@ -30,9 +31,10 @@ class Agent(Runner):
             the loopback address that `run` serves on.
         callback: "push" is told by callback, "pull" by one held call, "auto" by whichever is first. Without an
             address "auto" only pulls.
+        max_concurrent: how many runs the control plane gives to the node at a time; its own limit when None.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what is set of an agent, each by its name
         self,
         node_id: str,
         version: str,
@@ -40,9 +42,12 @@ class Agent(Runner):
         api_key: str | None = None,
         callback_url: str | None = None,
         callback: Callback = "auto",
+        *,
+        max_concurrent: int | None = None,
     ) -> None:
         super().__init__(node_id, (control_plane_url, api_key), callback_url, callback)
         self.version = version
+        self.max_concurrent = max_concurrent
         self.reasoners: dict[str, Reasoner] = {}
         self._app: AgentApp | None = None
 
@@ -126,6 +131,8 @@ class Agent(Runner):
         # Id and round are taken when the pause is started, not when its coroutine first runs: start order counts.
         rounds, execution = self._asker(run, execution_id)
         made = approval_request_id or rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
+        if run is not None:
+            run.steps.pausing(made)
         question = _routes.Question(
             approval_request_id=made,
             approval_request_url=approval_request_url or None,
@@ -146,7 +153,7 @@ class Agent(Runner):
             if run is not None and run.execution_id == key.execution_id:
                 with run.waiting():
                     return await _asking.pause(run, key, question, callback_url=url, timeout=timeout)
-            async with self._sessions.use() as session:
+            async with self.sessions.use() as session:
                 return await _asking.pause(_asking.Outsider(session), key, question, callback_url=url, timeout=timeout)
 
     def pause_sync(self, approval_request_id: str | None = None, **question: Any) -> ApprovalResult:
@@ -182,7 +189,7 @@ class Agent(Runner):
         """
         run = self._run()
         named = execution_id or (run.execution_id if run else None)
-        async with self._sessions.use() as session:
+        async with self.sessions.use() as session:
             until = _asking.deadline(timeout)
             standing = await _asking.find(
                 session, approval_request_id, node_id=self.node_id, execution_id=named, until=until
@@ -239,5 +246,7 @@ class Agent(Runner):
         serve(self, host, port, drain_seconds)
 
     def reachable_at(self, base_url: str) -> None:
-        """Take this as the callback address, unless one was configured."""
+        """Take this as the agent's address, unless one was configured, and register it if the agent is served."""
         self._callback_url = self._callback_url or base_url
+        if self._app is not None:
+            self._app.lifetime.address_known()

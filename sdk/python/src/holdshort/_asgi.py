@@ -1,28 +1,37 @@
-"""The agent over HTTP: POST /reasoners/{name}, POST /webhooks/approval, GET /health. No framework."""
+"""The agent over HTTP: its reasoners, callbacks, cancellations and GET /health, without a framework."""
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from holdshort import _callbacks, _calls
+from holdshort import _answers, _callbacks
 from holdshort._agent import Agent
-from holdshort._calls import Answered, Calls
+from holdshort._answers import Answered
+from holdshort._calls import Calls
+from holdshort._dispatches import Order, cancellation_of, order_of
+from holdshort._lifetime import Lifetime
 from holdshort._runner import CALLBACK_PATH
+from holdshort._runs import FENCE_HEADER
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Posted = Callable[[Mapping[str, str], bytes], Awaitable[Answered]]
 
 _BODY_LIMIT = 1024 * 1024
+_DISPATCH_LIMIT = 8 * _BODY_LIMIT
+_REASONERS = "/reasoners/"
+_CANCEL = re.compile(r"/_internal/executions/([^/]+)/cancel")
 _EXECUTION_ID = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
 
 
 class _TooLarge(Exception):
-    """The body is over the limit."""
+    """The body is over the limit, which is the argument."""
 
 
 class AgentApp:
@@ -34,6 +43,8 @@ class AgentApp:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self.lifetime = Lifetime(agent)
+        self._dispatches = self.lifetime.dispatches
         self._calls = Calls(agent)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,30 +64,53 @@ class AgentApp:
         path = _path(scope)
         method = scope["method"]
         if path == "/health":
-            return self._health() if method in {"GET", "HEAD"} else _calls.wrong_method("GET")
-        if path != CALLBACK_PATH and not path.startswith("/reasoners/"):
-            return _calls.problem(404, "not_found", "this agent serves /reasoners/{name}, /webhooks/approval, /health")
+            return self._health() if method in {"GET", "HEAD"} else _answers.wrong_method("GET")
+        take = self._posted(path)
+        if take is None:
+            return _answers.problem(
+                404, "not_found", "this agent serves /reasoners/{name}, /webhooks/approval, /health"
+            )
         if method != "POST":
-            return _calls.wrong_method("POST")
-        try:
-            body = await _body(receive)
-        except _TooLarge:
-            return _calls.problem(413, "body_too_large", f"the body is over {_BODY_LIMIT} bytes")
+            return _answers.wrong_method("POST")
         headers = _headers(scope)
+        try:
+            body = await _body(receive, _DISPATCH_LIMIT if FENCE_HEADER in headers else _BODY_LIMIT)
+        except _TooLarge as fault:
+            return _answers.problem(413, "body_too_large", f"the body is over {fault} bytes")
+        return await take(headers, body)
+
+    def _posted(self, path: str) -> Posted | None:
+        """What takes a POST to this path; None where nothing does."""
         if path == CALLBACK_PATH:
-            return Answered(*_callbacks.receive(self._agent.registry, headers, body))
-        return await self._reasoner(path.removeprefix("/reasoners/"), headers, body)
+            return self._callback
+        if path.startswith(_REASONERS):
+            return partial(self._reasoner, path.removeprefix(_REASONERS))
+        cancelled = _CANCEL.fullmatch(path)
+        return partial(self._cancel, cancelled[1]) if cancelled else None
+
+    async def _callback(self, headers: Mapping[str, str], body: bytes) -> Answered:
+        return Answered(*_callbacks.receive(self._agent.registry, headers, body))
 
     async def _reasoner(self, name: str, headers: Mapping[str, str], body: bytes) -> Answered:
         execution_id = headers.get("x-execution-id") or None
         if execution_id is not None and not _EXECUTION_ID.fullmatch(execution_id):
             rule = "1-128 of A-Z a-z 0-9 . _ ~ : -"
-            return _calls.invalid("X-Execution-ID", rule)
+            return _answers.invalid("X-Execution-ID", rule)
         try:
             raw = msgspec.json.decode(body) if body else {}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _calls.problem(400, "invalid_body", "the body is not JSON")
-        return await self.call(name, raw, execution_id)
+            return _answers.problem(400, "invalid_body", "the body is not JSON")
+        order = order_of(headers, execution_id)
+        if isinstance(order, Order):
+            return self._dispatches.take(name, raw, order)
+        if execution_id is not None and execution_id in self._dispatches:
+            taken = f"execution {execution_id} is running here, as the control plane dispatched it"
+            return _answers.problem(409, "execution_exists", taken)
+        return order or await self.call(name, raw, execution_id)
+
+    async def _cancel(self, execution_id: str, headers: Mapping[str, str], body: bytes) -> Answered:
+        known = cancellation_of(headers, body)
+        return known if isinstance(known, Answered) else self._dispatches.cancel(execution_id, *known)
 
     def _health(self) -> Answered:
         reasoners = [
@@ -92,7 +126,9 @@ class AgentApp:
             if message["type"] == "lifespan.startup":
                 await self._start(send)
             elif message["type"] == "lifespan.shutdown":
+                self.lifetime.begin_to_end()
                 await self._calls.stop()
+                await self.lifetime.end()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -103,6 +139,7 @@ class AgentApp:
         except (TypeError, NameError) as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
         else:
+            self.lifetime.begin()
             await send({"type": "lifespan.startup.complete"})
 
 
@@ -118,7 +155,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
@@ -127,8 +164,8 @@ async def _body(receive: Receive) -> bytes:
             raise asyncio.CancelledError
         part = message.get("body", b"")
         size += len(part)
-        if size > _BODY_LIMIT:
-            raise _TooLarge
+        if size > limit:
+            raise _TooLarge(limit)
         parts.append(part)
         if not message.get("more_body"):
             return b"".join(parts)

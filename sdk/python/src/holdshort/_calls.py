@@ -1,41 +1,14 @@
 """Calls of an agent's reasoners: one task a run, joined by its execution id, answered as HTTP without any I/O."""
 
 import asyncio
-from http import HTTPStatus
 from typing import Any
-
-import msgspec
 
 from holdshort import _errors
 from holdshort._agent import Agent
+from holdshort._answers import Answered, invalid, problem, stopping
 from holdshort._reasoners import Reasoner
 from holdshort._runs import Run, said
 from holdshort._wire import Execution
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """An HTTP answer before it is sent."""
-
-    status: int
-    body: Any
-    headers: dict[str, str] = {}
-
-
-def problem(status: int, code: str, message: str, **more: Any) -> Answered:
-    """An error answer (RFC 9457) with its stable code."""
-    title = HTTPStatus(status).phrase
-    known = {"type": "about:blank", "title": title, "status": status, "detail": message}
-    return Answered(status, {**known, "error": code, "message": message, **more})
-
-
-def wrong_method(allowed: str) -> Answered:
-    """405, with the method that this path takes."""
-    return Answered(405, problem(405, "method_not_allowed", f"use {allowed}").body, {"allow": allowed})
-
-
-def invalid(field: str, rule: str) -> Answered:
-    """422: a field and the rule it breaks."""
-    return problem(422, "invalid_input", f"{field}: {rule}", errors=[{"field": field, "rule": rule}])
 
 
 class Calls:
@@ -59,7 +32,7 @@ class Calls:
             execution_id: continues this execution, or joins the call that runs it.
         """
         if self._agent.registry.draining:
-            return _stopped(_errors.HandedBack("this agent is stopping; call it again when it is back"), None)
+            return stopping()
         reasoner = self._agent.reasoners.get(name)
         if reasoner is None:
             return problem(404, "reasoner_not_found", f"there is no reasoner {name!r} here")
@@ -120,8 +93,7 @@ def _named(run: Run | None) -> dict[str, Any]:
 
 def _stopped(end: _errors.RunEnded, run: Run | None) -> Answered:
     if isinstance(end, _errors.HandedBack):
-        answer = problem(503, end.code, end.message, execution_status="waiting", **_named(run))
-        return Answered(503, answer.body, {"retry-after": "1"})
+        return stopping(end, **_named(run))
     status = run.status if run else "cancelled"
     return problem(409, end.code, end.message, execution_status=status, **_named(run))
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdshort._errors import InvalidInput
+from holdshort._runs import current_run
 
 Resume = Literal["when_decided", "at_start"]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -43,6 +44,19 @@ class Reasoner:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind not in _NAMED:
                 raise TypeError(f"reasoner {name}: parameter {parameter} cannot be given by name")
+
+    @property
+    def plain(self) -> bool:
+        """True for a function that is not async, and runs in a thread."""
+        return not inspect.iscoroutinefunction(self.function)
+
+    @cached_property
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of its input; None where an annotation has none."""
+        try:
+            return msgspec.json.schema(self._accepts)
+        except Exception:  # it is for readers only; whatever hinders it must not hinder the agent
+            return None
 
     @cached_property
     def _accepts(self) -> type[msgspec.Struct]:
@@ -78,9 +92,9 @@ class Reasoner:
 
     async def call(self, arguments: dict[str, Any]) -> Any:
         """Run the function: on the loop when it is async, else in a thread of its own."""
-        if inspect.iscoroutinefunction(self.function):
-            return await self.function(**arguments)
-        return await _in_thread(self.function, arguments)
+        if self.plain:
+            return await _in_thread(self.function, arguments)
+        return await self.function(**arguments)
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidInput:
@@ -101,9 +115,14 @@ async def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) ->
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
+    def code() -> Any:
+        if run := current_run.get():
+            run.steps.moved_here()
+        return function(**arguments)
+
     def work() -> None:
         try:
-            outcome = (done.set_result, context.run(function, **arguments))
+            outcome = (done.set_result, context.run(code))
         except StopIteration as error:  # a future refuses it
             outcome = (done.set_exception, RuntimeError(f"the reasoner raised {error!r}"))
         except BaseException as error:  # whatever ends the thread ends the run

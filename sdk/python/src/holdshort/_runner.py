@@ -44,7 +44,7 @@ class Runner:
         self._callback_url = callback_url or os.environ.get("HOLDSHORT_CALLBACK_URL")
         self._address = address
         self._transport: AsyncTransport | None = None
-        self._sessions = Sessions(self._open_session)
+        self.sessions = Sessions(self._open_session)
         self._rounds: dict[str, Rounds] = {}
 
     @asynccontextmanager
@@ -70,7 +70,7 @@ class Runner:
             ExecutionExists: another node owns it.
             ConnectionFailed: the control plane was not reached in 30 s.
         """
-        async with self._sessions.use() as session:
+        async with self.sessions.use() as session:
             started = _routes.create_execution(
                 self.node_id, execution_id or f"exec_{uuid4().hex}", reasoner=reasoner, input=input
             )
@@ -80,7 +80,7 @@ class Runner:
                     f"execution {standing.execution_id} is {standing.status} already; start a new one",
                     details={"execution_status": standing.status, "execution": standing},
                 )
-            async with self.running(Run(self, session, standing)) as run:
+            async with self.running(Run(self, session, standing, stored_steps=None if execution_id else 0)) as run:
                 yield run
 
     @asynccontextmanager
@@ -89,7 +89,8 @@ class Runner:
         token = current_run.set(run)
         try:
             async with _reported(run):
-                yield run
+                with run.steps.begun():
+                    yield run
         finally:
             current_run.reset(token)
 
@@ -97,19 +98,27 @@ class Runner:
         """Send through this instead of the network, see `holdshort.testing`."""
         self._transport = transport
 
-    def _open_session(self) -> Session:
+    @property
+    def base_url(self) -> str | None:
+        """Where the control plane reaches this agent; None while that is not known."""
+        return self._callback_url and self._callback_url.rstrip("/")
+
+    def client(self) -> AsyncClient:
+        """A client of the control plane that tries for as long as its caller waits."""
         url, key = self._address
-        client = AsyncClient(url, key, patience=None, transport=self._transport)
-        return Session(client, self.registry, held=self._callback != "push")
+        return AsyncClient(url, key, patience=None, transport=self._transport)
+
+    def _open_session(self) -> Session:
+        return Session(self.client(), self.registry, held=self._callback != "push")
 
     def _callback_target(self) -> str | None:
         if self._callback == "pull":
             return None
-        if self._callback_url is None:
+        if self.base_url is None:
             if self._callback == "push":
                 raise _errors.CallbackUnknown
             return None
-        return self._callback_url.rstrip("/") + CALLBACK_PATH
+        return self.base_url + CALLBACK_PATH
 
     @property
     def execution_id(self) -> str | None:
@@ -142,7 +151,9 @@ async def _reported(run: Run) -> AsyncIterator[None]:
     except _errors.ExecutionCancelled as end:
         await run.report("cancelled", error=end.message)
         raise
-    except _errors.RunEnded:
+    except _errors.RunEnded as end:
+        if end.fails_as is not None:
+            await run.report("failed", error=said(end), reason=end.fails_as)
         raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import logging
 import socket
 from typing import TYPE_CHECKING
 
@@ -16,21 +17,29 @@ if TYPE_CHECKING:
     from holdshort._agent import Agent
 
 
+log = logging.getLogger("holdshort")
+
+
 class _Server(uvicorn.Server):
     """Tells the agent its own address at the start, and to hand back what waits before requests are drained."""
 
-    def __init__(self, config: uvicorn.Config, agent: "Agent") -> None:
+    def __init__(self, config: uvicorn.Config, agent: "Agent", drain_seconds: float) -> None:
         super().__init__(config)
         self._agent = agent
+        self._drain_seconds = drain_seconds
+        agent.asgi.lifetime.waits_for_server = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for server in self.servers:
             for listening in server.sockets:
                 self._reachable(*listening.getsockname()[:2])
+        if self._agent.base_url is None:
+            log.warning("give a callback_url: without one the control plane cannot reach this agent to start runs")
+        self._agent.asgi.lifetime.listens()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._agent.registry.hand_back()
+        self._agent.asgi.lifetime.begin_to_end(self._drain_seconds)
         await super().shutdown(sockets)
 
     def _reachable(self, host: str, port: int) -> None:
@@ -58,4 +67,4 @@ def server_for(agent: "Agent", host: str, port: int, drain_seconds: int) -> uvic
         access_log=False,
         timeout_graceful_shutdown=drain_seconds,
     )
-    return _Server(config, agent)
+    return _Server(config, agent, drain_seconds)

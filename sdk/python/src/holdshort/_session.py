@@ -47,14 +47,24 @@ class Sessions:
     @asynccontextmanager
     async def use(self) -> AsyncIterator[Session]:
         """The running loop's session, open as long as somebody uses it."""
-        loop = asyncio.get_running_loop()
-        session, users = self._open.get(loop) or (self._make(), 0)
-        self._open[loop] = (session, users + 1)
+        session = self.enter()
         try:
             yield session
         finally:
-            session, users = self._open.pop(loop)
-            if users > 1:
-                self._open[loop] = (session, users - 1)
-            else:
-                await session.aclose()
+            await self.leave()
+
+    def enter(self) -> Session:
+        """The running loop's session, open until as many have left as entered."""
+        loop = asyncio.get_running_loop()
+        session, users = self._open.get(loop) or (self._make(), 0)
+        self._open[loop] = (session, users + 1)
+        return session
+
+    async def leave(self) -> None:
+        """One less uses it."""
+        loop = asyncio.get_running_loop()
+        session, users = self._open.pop(loop)
+        if users > 1:
+            self._open[loop] = (session, users - 1)
+        else:
+            await session.aclose()
