@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from controlplane.domain.approvals import Approval, ApprovalStatus, OnExpiry
 from controlplane.domain.asking import Asked
 from controlplane.domain.cases import Case
@@ -12,6 +14,7 @@ from controlplane.domain.decisions import Decision, DecisionReceived
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.executions import Execution, ExecutionStatus
 from controlplane.domain.ids import time_ordered
+from controlplane.domain.nodes import Instance, InstanceStatus
 from controlplane.domain.parking import keys_of
 from controlplane.services.webhooks import Incoming
 
@@ -71,6 +74,37 @@ def case(*approvals: Approval, status: ExecutionStatus | None = None, at: dateti
         ended_at=changes.pop("ended_at", None),
     )
     return Case(execution=execution, approvals=approvals, at=at, **changes)
+
+
+def instance(instance_id: str = "i1", *, replay: bool = True, **changes: Any) -> Instance:
+    """A live instance of node-1 that serves `work`."""
+    fields: dict[str, Any] = {
+        "node_id": "node-1",
+        "instance_id": instance_id,
+        "base_url": f"http://127.0.0.1/{instance_id}",
+        "version": "1",
+        "reasoners": ("work",),
+        "replay": replay,
+        "fenced": replay,
+        "status": InstanceStatus.LIVE,
+        "lease_seconds": 15.0,
+        "lease_until": NOW,
+        "registered_at": NOW,
+        "seen_at": NOW,
+    }
+    return Instance(**(fields | changes))
+
+
+def of(status: ExecutionStatus, *approvals: Any, **execution: Any) -> Case:
+    """A dispatched run in some state."""
+    plain = case(*approvals, status=status)
+    ended = NOW if plain.execution.final else None
+    return replace(plain, execution=replace(plain.execution, dispatched=True, ended_at=ended, **execution))
+
+
+def held(status: ExecutionStatus, *approvals: Any, **execution: Any) -> Case:
+    """A dispatched run that instance i1 holds under fence 3."""
+    return of(status, *approvals, **({"fence": 3, "instance_id": "i1", "replay": True, "fenced": True} | execution))
 
 
 def asked(request_id: str = "a", execution_id: str = "run-1", **changes: Any) -> Asked:

@@ -1,11 +1,17 @@
 """The state machine as a drawing and a table, made from the table that the rules themselves use."""
 
 from controlplane.domain.approvals import EFFECT_STATUS, TRANSITIONS, ApprovalStatus, Effect, Ending
+from controlplane.domain.dispatching import AGENT_REFUSED, AGENT_REPLY_INVALID, AGENT_UNREACHABLE
 from controlplane.domain.executions import (
     CANCELLED_BY_OPERATOR,
+    DISPATCH_FAILED,
     EXECUTION_FINISHED,
+    EXECUTION_TIMEOUT,
     FINAL_EXECUTION,
+    HANDED_BACK,
+    INSTANCE_GONE,
     MAY_ASK,
+    TOO_MANY_RESTARTS,
     WAITING_FOR_APPROVAL,
     ExecutionStatus,
 )
@@ -59,13 +65,28 @@ def _execution_arrows() -> list[str]:
     }
     ends = sorted(FINAL_EXECUTION)
     return [
-        f"[*] --> {running}: started",
+        f"[*] --> {running}: started by its own program",
+        *_dispatch_arrows(),
         *(f"{status} --> {waiting}: asked" for status in sorted(MAY_ASK)),
         f"{waiting} --> {EFFECT_STATUS[Effect.RESUME]}: {caused[Effect.RESUME]} (nothing else pending)",
         f"{waiting} --> {EFFECT_STATUS[Effect.CANCEL]}: {caused[Effect.CANCEL]}, cancelled by an operator",
         f"{running} --> {ExecutionStatus.CANCELLED}: cancelled by an operator",
         *(f"{status} --> {end}: reported" for status in sorted(MAY_ASK) for end in ends),
         *(f"{end} --> [*]" for end in ends),
+    ]
+
+
+def _dispatch_arrows() -> list[str]:
+    """How a run comes into the hands of an instance, and out of them again."""
+    queued, running, failed = ExecutionStatus.QUEUED, ExecutionStatus.RUNNING, ExecutionStatus.FAILED
+    return [
+        f"[*] --> {queued}: executed",
+        f"{queued} --> {running}: dispatched, or proved by a sign of its holder",
+        f"{running} --> {queued}: {DISPATCH_FAILED}, {INSTANCE_GONE}, {HANDED_BACK}",
+        f"{queued} --> {failed}: {AGENT_UNREACHABLE}, {TOO_MANY_RESTARTS}",
+        f"{running} --> {failed}: {AGENT_UNREACHABLE}, {AGENT_REFUSED}, {AGENT_REPLY_INVALID}, {TOO_MANY_RESTARTS}",
+        f"{running} --> {ExecutionStatus.TIMEOUT}: {EXECUTION_TIMEOUT}",
+        f"{queued} --> {ExecutionStatus.CANCELLED}: cancelled by an operator",
     ]
 
 

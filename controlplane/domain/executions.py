@@ -81,6 +81,16 @@ class Execution(Struct, frozen=True, kw_only=True):
         return self.status in MAY_ASK or (self.status is ExecutionStatus.QUEUED and self.fence > 0)
 
     @property
+    def code_goes_on(self) -> bool:
+        """True when its code may still be at work: it is in hand, or ended by an answer and not by its own report.
+
+        Who started a run on their own reports its end too, so until then their code may clean up after a rejection.
+        """
+        if self.may_ask or self.outcome_pending:
+            return True
+        return self.status is ExecutionStatus.CANCELLED and not self.dispatched
+
+    @property
     def wants_an_agent(self) -> bool:
         """True when an agent has something to do in it, now or once its approval is final."""
         return self.dispatched and (not self.final or self.outcome_pending)

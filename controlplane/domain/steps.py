@@ -45,7 +45,7 @@ def check_open(execution: Execution) -> None:
     Raises:
         InvalidState: no step can be kept.
     """
-    if not execution.may_ask and not execution.outcome_pending:
+    if not execution.code_goes_on:
         raise InvalidState(
             f"The execution is {execution.status} ({execution.status_reason or 'no reason kept'}), so no step can be "
             "kept; start a new execution.",

@@ -1,7 +1,6 @@
 """A run has one holder at a time, and passes on in the one way that each kind of loss asks for."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,40 +11,9 @@ from controlplane.domain.cases import Answer, Case
 from controlplane.domain.dispatching import Order
 from controlplane.domain.errors import StaleInstance
 from controlplane.domain.executions import STALLS_LIMIT, ExecutionStatus, check_fence, check_named_fence
-from controlplane.domain.nodes import Instance, InstanceStatus
-from tests.factories import AGENT, NOW, OPERATOR, PERSON, approval, case
+from tests.factories import AGENT, NOW, OPERATOR, PERSON, approval, case, held, instance, of
 
 Status = ExecutionStatus
-
-
-def instance(instance_id: str = "i1", *, replay: bool = True, **changes: Any) -> Instance:
-    fields: dict[str, Any] = {
-        "node_id": "node-1",
-        "instance_id": instance_id,
-        "base_url": f"http://127.0.0.1/{instance_id}",
-        "version": "1",
-        "reasoners": ("work",),
-        "replay": replay,
-        "fenced": replay,
-        "status": InstanceStatus.LIVE,
-        "lease_seconds": 15.0,
-        "lease_until": NOW,
-        "registered_at": NOW,
-        "seen_at": NOW,
-    }
-    return Instance(**(fields | changes))
-
-
-def of(status: Status, *approvals: Any, **execution: Any) -> Case:
-    """A dispatched run in some state."""
-    plain = case(*approvals, status=status)
-    ended = NOW if plain.execution.final else None
-    return replace(plain, execution=replace(plain.execution, dispatched=True, ended_at=ended, **execution))
-
-
-def held(status: Status, *approvals: Any, **execution: Any) -> Case:
-    """A dispatched run that instance i1 holds under fence 3."""
-    return of(status, *approvals, **({"fence": 3, "instance_id": "i1", "replay": True, "fenced": True} | execution))
 
 
 def facts(after: Case) -> list[str]:

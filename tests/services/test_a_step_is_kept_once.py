@@ -204,12 +204,21 @@ async def test_a_waiting_run_keeps_steps(store: Store):
     assert (await store.run()).status is ExecutionStatus.WAITING
 
 
+async def test_code_that_started_its_own_run_may_clean_up_after_a_rejection(store: Store):
+    await store.start()
+    asked = await store.ask()
+    await store.decide(asked.approval_id, ApprovalStatus.REJECTED)
+    assert (await store.step("clean up"))[1]
+    await store.report(ExecutionStatus.SUCCEEDED)
+    assert (await store.run()).status is ExecutionStatus.CANCELLED
+
+
 async def test_a_deadline_that_a_refused_step_met_has_passed_all_the_same(store: Store, rows: Rows):
     await store.start()
     asked = await store.ask()
     await rows.pass_deadline(asked.approval_id)
-    with pytest.raises(InvalidState):
-        await store.step()
+    with pytest.raises(StaleInstance):
+        await store.step(fence=7)
     assert (await store.look(asked.approval_id)).status is ApprovalStatus.EXPIRED
     assert (await store.run()).status is ExecutionStatus.CANCELLED
     assert await rows.column("SELECT name FROM steps") == []
