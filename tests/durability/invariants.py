@@ -5,16 +5,10 @@ Asked at the end of every proof, when nothing is on its way any more; the server
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Invariant(NamedTuple):
-    """A promise by its number, in words, and the query for what breaks it."""
-
-    number: str
-    promise: str
-    broken: str
-
+from tests.durability import invariants_of_dispatch
+from tests.durability.invariant import Invariant
 
 INVARIANTS = (
     Invariant(
@@ -131,6 +125,8 @@ INVARIANTS = (
         SELECT execution_id, seq FROM moves
         WHERE before <> was OR was IN ('succeeded', 'failed', 'cancelled', 'timeout')
            OR (was, now) NOT IN (('running', 'waiting'), ('waiting', 'running'),
+               ('queued', 'running'), ('running', 'queued'),
+               ('queued', 'succeeded'), ('queued', 'failed'), ('queued', 'cancelled'), ('queued', 'timeout'),
                ('running', 'succeeded'), ('running', 'failed'), ('running', 'cancelled'), ('running', 'timeout'),
                ('waiting', 'succeeded'), ('waiting', 'failed'), ('waiting', 'cancelled'), ('waiting', 'timeout'))
         """,
@@ -185,7 +181,7 @@ INVARIANTS = (
 async def broken(connection: Any) -> list[str]:
     """Each invariant that does not hold, with the first rows that break it; empty when all hold."""
     found: list[str] = []
-    for invariant in INVARIANTS:
+    for invariant in (*INVARIANTS, *invariants_of_dispatch.INVARIANTS):
         rows = await connection.fetch(invariant.broken)
         if rows:
             found.append(f"{invariant.number} ({invariant.promise}): {len(rows)} rows, {[*map(tuple, rows[:5])]}")
@@ -193,8 +189,14 @@ async def broken(connection: Any) -> list[str]:
 
 
 async def settled(connection: Any) -> bool:
-    """Nothing is on its way any more: every delivery has ended."""
-    return not await connection.fetchval("SELECT EXISTS (SELECT FROM deliveries WHERE status = 'pending')")
+    """Nothing is on its way any more: every delivery has ended, and no agent has anything to be sent."""
+    return not await connection.fetchval(
+        """
+        SELECT EXISTS (SELECT FROM deliveries WHERE status = 'pending')
+            OR EXISTS (SELECT FROM dispatches WHERE due_at IS NOT NULL)
+            OR EXISTS (SELECT FROM executions WHERE outcome_pending)
+        """
+    )
 
 
 async def lost(connection: Any, acknowledged: Iterable[tuple[str, str]]) -> list[tuple[str, str, str | None]]:

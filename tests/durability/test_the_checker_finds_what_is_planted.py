@@ -136,7 +136,12 @@ PLANTED = {
     ),
     "a run put somewhere by nobody": Planted(
         "I9 (an execution stands",
-        ("UPDATE executions SET status = 'succeeded', ended_at = now() WHERE execution_id = 'approved'",),
+        (
+            (
+                "UPDATE executions SET status = 'succeeded', ended_at = now(), running_since = NULL"
+                " WHERE execution_id = 'approved'"
+            ),
+        ),
     ),
     "an actor without a name": Planted("I10", ("UPDATE history SET actor_name = '' WHERE settles",)),
     "an approval nobody asked for": Planted("I10", ("DELETE FROM history WHERE type = 'approval.requested'",)),
