@@ -74,13 +74,13 @@ def shutdown_node(node_id: str, instance_id: str) -> Call[dict[str, Any]]:
     return Call(method="POST", path=path("nodes", node_id, "shutdown"), body=members, reads=dict[str, Any])
 
 
-def list_nodes() -> Call[_wire.NodeList]:
-    """The nodes that registered, each with its instances."""
-    return Call(method="GET", path=path("nodes"), reads=_wire.NodeList)
+def list_nodes(*, limit: int | None = None, cursor: str | None = None) -> Call[_wire.NodePage]:
+    """A page of the nodes that registered, each with its instances that are there."""
+    return Call(method="GET", path=path("nodes"), query=query(limit=limit, cursor=cursor), reads=_wire.NodePage)
 
 
 def get_node(node_id: str) -> Call[_wire.Node]:
-    """One node with its instances.
+    """One node with its instances, those that are gone too.
 
     Raises:
         NotFound: no node of this name registered.

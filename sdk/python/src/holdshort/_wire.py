@@ -242,10 +242,11 @@ class Node(Struct, frozen=True, kw_only=True):
     registered_at: datetime | None = None
 
 
-class NodeList(Struct, frozen=True):
-    """The nodes that registered."""
+class NodePage(Struct, frozen=True):
+    """One page of nodes, each with its instances that are there; `next_cursor` is None on the last one."""
 
     nodes: list[Node]
+    next_cursor: str | None = None
 
 
 class Registered(Struct, frozen=True, kw_only=True):

@@ -105,6 +105,11 @@ class Ran(msgspec.Struct, kw_only=True):
     result: Any = None
     error: Any = None
     ended_at: datetime | None = None
+    dispatched: bool = False
+    fence: int = 0
+    instance_id: str | None = None
+    outcome_pending: bool = False
+    idempotency_key: str | None = None
     notes: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     steps: list[Step] = msgspec.field(default_factory=list)
 
@@ -123,6 +128,8 @@ class Book:
         self._asked: dict[str, dict[str, list[Kept]]] = {}
         self._pending: dict[str, dict[str, Kept]] = {}
         self.events: list[dict[str, Any]] = []
+        self.instances: dict[str, Any] = {}
+        self.lease_seconds = 15.0
 
     def advance(self, by: timedelta) -> None:
         """Move the clock, stopping at each deadline on the way."""
@@ -201,6 +208,7 @@ class Book:
         told = f"{reason}: {feedback}" if feedback and status in {"rejected", "request_changes"} else reason
         if status == "rejected" or (status == "expired" and approval.ask.on_expiry == "cancel"):
             self._end(run, "cancelled", told)
+            run.outcome_pending = run.dispatched
         elif not self.pending(run):
             self._move(run, "running", told)
         return True
@@ -209,6 +217,7 @@ class Book:
         """Take an agent's report; only an end changes anything, a final status stays, and so does the first result."""
         if status not in FINAL_EXECUTION:
             return
+        run.outcome_pending = False
         if run.result is None and run.error is None:
             run.result, run.error = result, error
         if run.status not in FINAL_EXECUTION:
@@ -223,6 +232,10 @@ class Book:
         """Cancel as an operator; what is pending is withdrawn."""
         if run.status not in FINAL_EXECUTION:
             self._end(run, "cancelled", reason)
+
+    def queue(self, run: Ran) -> None:
+        """Let a run wait for another instance: the one that had it is gone, or gave it back."""
+        self._move(run, "queued", "handed_back")
 
     def pending(self, run: Ran) -> list[Kept]:
         """What an execution waits for."""

@@ -13,7 +13,7 @@ import msgspec
 from holdshort._core import Call, Reply
 from holdshort._wire import Event
 from holdshort.testing import _handlers
-from holdshort.testing._handlers import Hold
+from holdshort.testing._visits import Hold
 
 if TYPE_CHECKING:
     from holdshort.testing._plane import ControlPlane

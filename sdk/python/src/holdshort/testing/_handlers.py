@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -10,35 +9,11 @@ import msgspec
 
 from holdshort._core import Call, Reply
 from holdshort._wire import FINAL_EXECUTION
-from holdshort.testing import _steps, _views
+from holdshort.testing import _node_handlers, _steps, _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
+from holdshort.testing._visits import Handler, Hold, Visit, check_fence, invalid
 
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
-
-
-class Hold(msgspec.Struct):
-    """An answer that waits until one of these approvals is final, or the call's time is up."""
-
-    approvals: list[Kept]
-    show: Callable[[], Any]
-    seconds: float
-
-
-class _Visit(msgspec.Struct):
-    """One call, taken apart."""
-
-    book: Book
-    names: dict[str, str]
-    query: dict[str, str]
-    body: Any
-
-    def required(self, member: str) -> Any:
-        if member not in self.body:
-            raise Refusal("invalid_field", f"{member}: required", errors=[{"field": member, "rule": "required"}])
-        return self.body[member]
-
-
-Handler = Callable[[_Visit], Any]
 
 
 def answer(book: Book, call: Call[Any]) -> Reply | Hold:
@@ -46,7 +21,10 @@ def answer(book: Book, call: Call[Any]) -> Reply | Hold:
     try:
         handler, names = _route(call)
         body = msgspec.json.decode(call.body) if call.body else {}
-        outcome = handler(_Visit(book, names, dict(call.query), body))
+        visit = Visit(book, names, dict(call.query), body, dict(call.headers))
+        if handler in _OWN:
+            check_fence(visit)
+        outcome = handler(visit)
     except Refusal as refusal:
         return render(_views.problem(refusal), refusal.status)
     return outcome if isinstance(outcome, Hold) else render(outcome)
@@ -64,65 +42,65 @@ def _route(call: Call[Any]) -> tuple[Handler, dict[str, str]]:
     raise Refusal("route_not_found", f"there is no {call.method} {call.path}")
 
 
-def _create(visit: _Visit) -> Any:
+def _create(visit: Visit) -> Any:
     known = {name: visit.body.get(name) for name in ("reasoner", "run_id", "input")}
     ids = {name: str(visit.required(name)) for name in ("node_id", "execution_id")}
     for name, value in ids.items():
         if not _NAME.fullmatch(value):
-            raise _invalid(name, "1-128 of A-Z a-z 0-9 . _ ~ : -")
+            raise invalid(name, "1-128 of A-Z a-z 0-9 . _ ~ : -")
     run, _ = visit.book.create(**ids, **known)
     return _views.execution(visit.book, run)
 
 
-def _execution(visit: _Visit) -> Any:
+def _execution(visit: Visit) -> Any:
     return _views.execution(visit.book, visit.book.execution(visit.names["execution"]))
 
 
-def _executions(visit: _Visit) -> Any:
+def _executions(visit: Visit) -> Any:
     wanted = {name: visit.query[name] for name in ("status", "node_id") if name in visit.query}
     found = [run for run in visit.book.executions.values() if all(getattr(run, k) == v for k, v in wanted.items())]
     return _page(visit, "executions", [_views.execution(visit.book, run) for run in reversed(found)])
 
 
-def _report(visit: _Visit) -> Any:
+def _report(visit: Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     if visit.required("status") not in FINAL_EXECUTION | {"queued", "running", "waiting"}:
-        raise _invalid("status", "the status of an execution")
+        raise invalid("status", "the status of an execution")
     told = (visit.body.get(member) for member in ("result", "error", "reason"))
     visit.book.report(run, visit.required("status"), *told)
     return _views.execution(visit.book, run)
 
 
-def _cancel(visit: _Visit) -> Any:
+def _cancel(visit: Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     visit.book.cancel(run, visit.body.get("reason") or "cancelled_by_operator")
     return _views.execution(visit.book, run)
 
 
-def _note(visit: _Visit) -> Any:
+def _note(visit: Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     note = {"note_id": visit.required("note_id"), "message": visit.required("message"), "tags": visit.body.get("tags")}
     return run.notes.setdefault(note["note_id"], note)
 
 
-def _step(visit: _Visit) -> Any:
+def _step(visit: Visit) -> Any:
     try:
         told = msgspec.convert(visit.body, _steps.Told)
     except msgspec.ValidationError as error:
-        raise _invalid("body", str(error)) from error
+        raise invalid("body", str(error)) from error
     return _steps.keep(visit.book, visit.book.execution(visit.names["execution"]), told)
 
 
-def _step_page(visit: _Visit) -> Any:
+def _step_page(visit: Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     return _steps.page(run, int(visit.query.get("after", 0)), int(visit.query.get("limit", 200)))
 
 
-def _ask(visit: _Visit) -> Any:
+def _ask(visit: Visit) -> Any:
     try:
         ask = msgspec.convert(visit.body, Ask)
     except msgspec.ValidationError as error:
-        raise _invalid("body", str(error)) from error
+        raise invalid("body", str(error)) from error
     _check(ask)
     run = visit.book.execution(visit.names["execution"], visit.names.get("node"))
     return _views.asked(visit.book.ask(run, ask))
@@ -131,7 +109,7 @@ def _ask(visit: _Visit) -> Any:
 def _check(ask: Ask) -> None:
     for field, holds, rule in (*_identity(ask), *_limits(ask)):
         if not holds:
-            raise _invalid(field, rule)
+            raise invalid(field, rule)
 
 
 def _identity(ask: Ask) -> list[tuple[str, bool, str]]:
@@ -161,39 +139,35 @@ def _is_url(url: str | None) -> bool:
     return not url or (url.startswith(("http://", "https://")) and len(url) <= 2048)
 
 
-def _invalid(field: str, rule: str) -> Refusal:
-    return Refusal("invalid_field", f"{field}: {rule}", errors=[{"field": field, "rule": rule}])
-
-
-def _status(visit: _Visit) -> Any:
+def _status(visit: Visit) -> Any:
     seconds = _seconds(visit.query.get("wait", 0))
     found = visit.book.rounds(visit.names["execution"], visit.query.get("approval_request_id"))
     if not found:
         raise Refusal("no_approval_request", "this execution has not asked that")
     visit.book.execution(visit.names["execution"], visit.names.get("node"))
     approval = found[-1]
-    return Hold([approval], lambda: _views.status(visit.book, approval), seconds)
+    return Hold(lambda: approval.final, lambda: _views.status(visit.book, approval), seconds)
 
 
-def _wait(visit: _Visit) -> Any:
+def _wait(visit: Visit) -> Any:
     if not 1 <= len(ids := visit.required("approval_ids")) <= 10_000:
-        raise _invalid("approval_ids", "1 to 10000 of them")
+        raise invalid("approval_ids", "1 to 10000 of them")
     known = [visit.book.approvals[each] for each in ids if each in visit.book.approvals]
 
     def show() -> Any:
         return {"approvals": [_views.status(visit.book, each) for each in known if each.final]}
 
-    return Hold(known, show, _seconds(visit.required("wait")))
+    return Hold(lambda: any(each.final for each in known), show, _seconds(visit.required("wait")))
 
 
 def _seconds(wait: Any) -> float:
     seconds = float(wait)
     if not 0 <= seconds <= 60:
-        raise _invalid("wait", "0 to 60 s")
+        raise invalid("wait", "0 to 60 s")
     return seconds
 
 
-def _approvals(visit: _Visit) -> Any:
+def _approvals(visit: Visit) -> Any:
     wanted = {k: v for k, v in visit.query.items() if k in {"status", "node_id", "execution_id", "approval_request_id"}}
     shown = [_views.approval(visit.book, each) for each in visit.book.approvals.values()]
     found = [each for each in shown if all(each[name] == value for name, value in wanted.items())]
@@ -211,29 +185,29 @@ def _mentions(shown: dict[str, Any], text: str) -> bool:
     return any(text.lower() in (shown[field] or "").lower() for field in fields)
 
 
-def _page(visit: _Visit, name: str, found: list[Any]) -> dict[str, Any]:
+def _page(visit: Visit, name: str, found: list[Any]) -> dict[str, Any]:
     begin, size = int(visit.query.get("cursor", 0)), int(visit.query.get("limit", 50))
     end = begin + size
     return {name: found[begin:end], "next_cursor": str(end) if end < len(found) else None}
 
 
-def _approval(visit: _Visit) -> Any:
+def _approval(visit: Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
     return {**_views.approval(visit.book, approval), "history": approval.history}
 
 
-def _callback(visit: _Visit) -> Any:
+def _callback(visit: Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
     approval.ask.callback_url = visit.required("callback_url")
     approval.ask.callback_secret = visit.body.get("callback_secret")
     return _views.approval(visit.book, approval)
 
 
-def _decision(visit: _Visit) -> Any:
+def _decision(visit: Visit) -> Any:
     return _decide(visit, visit.book.approval(visit.names["approval"]))
 
 
-def _answer_execution(visit: _Visit) -> Any:
+def _answer_execution(visit: Visit) -> Any:
     run = visit.book.execution(visit.names["execution"])
     found = visit.book.rounds(run.execution_id, visit.body.get("approval_request_id"))
     pending = [each for each in found if not each.final]
@@ -244,7 +218,7 @@ def _answer_execution(visit: _Visit) -> Any:
     return _decide(visit, (pending or found)[-1])
 
 
-def _decide(visit: _Visit, approval: Kept) -> Any:
+def _decide(visit: Visit, approval: Kept) -> Any:
     seen = (visit.body.get("payload_digest", approval.ask.digest), visit.body.get("round", approval.round))
     if seen != (approval.ask.digest, approval.round):
         raise Refusal("approval_changed", "another payload or round stands")
@@ -253,13 +227,13 @@ def _decide(visit: _Visit, approval: Kept) -> Any:
     return _views.decided(visit.book, approval, applied=applied)
 
 
-def _withdraw(visit: _Visit) -> Any:
+def _withdraw(visit: Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
     visit.book.settle(approval, "withdrawn")
     return _views.approval(visit.book, approval)
 
 
-def _expire(visit: _Visit) -> Any:
+def _expire(visit: Visit) -> Any:
     approval = visit.book.approval(visit.names["approval"])
     visit.book.settle(approval, "expired")
     return _views.approval(visit.book, approval)
@@ -269,11 +243,11 @@ def _nothing(name: str) -> Handler:
     return lambda _: {name: [], "next_cursor": None}
 
 
-def _no_delivery(_: _Visit) -> Any:
+def _no_delivery(_: Visit) -> Any:
     raise Refusal("delivery_not_found", "nothing is delivered in memory")
 
 
-def _no_webhook(_: _Visit) -> Any:
+def _no_webhook(_: Visit) -> Any:
     raise Refusal("webhook_not_configured", "decide() decides here; there is no webhook secret")
 
 
@@ -306,4 +280,7 @@ _ROUTES = _table(
     ("GET", "/parked", _nothing("parked")),
     ("GET", "/deliveries", _nothing("deliveries")),
     ("POST", "/deliveries/{delivery}/redrive", _no_delivery),
+    *_node_handlers.ROUTES,
 )
+# What only the process says that has the run.
+_OWN = (_report, _note, _step, _step_page, _ask, _callback, _expire)

@@ -16,7 +16,7 @@ from holdshort._wire import Approval, Event, Execution, Step
 from holdshort.testing import _handlers, _views
 from holdshort.testing._book import Book, Kept
 from holdshort.testing._doors import AsyncDoor, Door, waking
-from holdshort.testing._handlers import Hold
+from holdshort.testing._visits import Hold
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -169,7 +169,7 @@ class ControlPlane:
         """The answer of a held call as soon as there is one; raises Unreachable while away."""
         with self._lock:
             self._check_reachable()
-            if any(approval.final for approval in hold.approvals):
+            if hold.over():
                 return _handlers.render(hold.show())
             return None
 
