@@ -7,6 +7,7 @@ import pytest
 from controlplane.storage.tables import metadata
 from tests import postgres
 from tests.postgres import Database, Server
+from tests.services.agents import Agents
 from tests.services.fleet import Fleet
 from tests.services.store import Rows, Store
 
@@ -57,3 +58,9 @@ async def watcher(database: Database) -> AsyncIterator[Rows]:
 def fleet(store: Store, rows: Rows) -> Fleet:
     """The node's instances and its queue."""
     return Fleet(store, rows)
+
+
+@pytest.fixture
+def agents(store: Store, rows: Rows) -> Agents:
+    """Processes that come and go."""
+    return Agents(store, rows)
