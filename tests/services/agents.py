@@ -8,7 +8,7 @@ from controlplane.storage import instances, pointing
 from tests.factories import AGENT
 from tests.services.store import Rows, Store
 
-HERE, THERE = "http://127.0.0.1:9001", "http://127.0.0.1:9002"
+HERE, THERE = "http://127.0.0.1:9001/agent", "http://127.0.0.1:9002"
 LONG = 3600.0
 
 
