@@ -13,6 +13,7 @@ LEASE = timedelta(seconds=15)
 CANCEL_GIVE_UP_AFTER = 8
 SAID_LIMIT_BYTES = 2048
 REASONERS_PATH = "/reasoners/"
+SKILLS_PATH = "/skills/"
 
 AGENT_UNREACHABLE = "agent_unreachable"
 AGENT_REFUSED = "agent_refused"
@@ -41,7 +42,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     """A place in the queue that this process has claimed; `claim` is the token that settles it.
 
     `attempts` counts the try that is about to be made; `taken`: an agent had the run before; `steps` is how many it
-    has stored, `time_left` in seconds.
+    has stored, `time_left` in seconds. `skill`: a plain function, which runs while its dispatch is answered.
     """
 
     execution_id: str
@@ -62,6 +63,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     time_left: float | None
     start_by: datetime
     now: datetime
+    skill: bool = False
 
 
 class Settling(StrEnum):
@@ -96,7 +98,8 @@ def run_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
         headers["X-Parent-Execution-ID"] = sent.parent_execution_id
     if sent.time_left is not None:
         headers["X-Holdshort-Time-Left"] = f"{sent.time_left:.3f}"
-    return sent.base_url + REASONERS_PATH + quote(sent.reasoner, safe=""), headers, sent.input or b"{}"
+    path = SKILLS_PATH if sent.skill else REASONERS_PATH
+    return sent.base_url + path + quote(sent.reasoner, safe=""), headers, sent.input or b"{}"
 
 
 def cancel_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
@@ -123,7 +126,9 @@ def judge(sent: Dispatch, attempt: Attempt, *, jitter: float) -> Verdict:
         return _again(sent, attempt.error or "no reply", jitter)
     if 200 <= attempt.status < 300:
         return _taken(sent, attempt)
-    if attempt.status >= 500 or attempt.status in _NOT_NOW:
+    # A plain function that raised is a 500, and is not for us to run again.
+    failed = sent.skill and attempt.status == 500
+    if not failed and (attempt.status >= 500 or attempt.status in _NOT_NOW):
         return _again(sent, _said(attempt), jitter)
     reason = AGENT_REFUSED if attempt.status >= 400 else AGENT_REPLY_INVALID
     return Verdict(Settling.REFUSED, reason=reason, error=_said(attempt))

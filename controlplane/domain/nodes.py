@@ -92,7 +92,11 @@ InstanceType = TypeVar("InstanceType", bound=Instance)
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """What a process says of itself when it comes; `base_url` in its plain form."""
+    """What a process says of itself when it comes; `base_url` in its plain form.
+
+    `skills` are the names of those of its reasoners that are plain functions: they lie under a path of their own, and
+    the agent answers a dispatch with what they return.
+    """
 
     node_id: str
     instance_id: str
@@ -103,6 +107,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     fenced: bool
     lease_seconds: float
     max_concurrent: int | None
+    skills: tuple[str, ...] = ()
 
 
 class Beat(Struct, frozen=True):

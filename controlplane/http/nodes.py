@@ -194,12 +194,15 @@ def _registration(body: RegisterIn, new_id: str) -> Registration:
     """What a body says, whichever product sent it: ids under two names, skills beside reasoners, null for nothing."""
     features = body.features or FeaturesIn()
     replay = bool(features.replay)
+    named = {each.id or each.name for each in body.reasoners or ()}
+    skills = [each.id or each.name or "" for each in body.skills or ()]
     return Registration(
         node_id=_node_id(body),
         instance_id=body.instance_id or new_id,
         base_url=base_address("base_url", body.base_url),
         version=body.version or "",
         reasoners=_reasoners(body),
+        skills=tuple(name for name in skills if name not in named),
         replay=replay,
         fenced=bool(features.fence),
         lease_seconds=body.lease_seconds or rules.lease_of(replay=replay),

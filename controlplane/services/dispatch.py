@@ -43,6 +43,7 @@ async def claim(conn: Connection, *, limit: int, concurrency: int, new_id: NewId
     if not hungry:
         return []
     fleets = await _fleets(conn, hungry, concurrency)
+    skills = {one.node_id: one.skills for one in hungry}
     rooms = {node_id: min(limit, fleet.room) for node_id, fleet in fleets.items()}
     locked = await dispatches.lock_due(conn, rooms)
     found = {case.execution.execution_id: case for case in await cases.lock_all(conn, locked)}
@@ -57,7 +58,7 @@ async def claim(conn: Connection, *, limit: int, concurrency: int, new_id: NewId
             taking.append(Taking(place.execution_id, None, UNSERVED_SECONDS, why))
         else:
             taking.append(Taking(place.execution_id, instance.instance_id))
-            claimed.append(_dispatch(after, place, instance))
+            claimed.append(_dispatch(after, place, instance, skill=place.reasoner in skills[instance.node_id]))
     await dispatches.take(conn, taking)
     await cases.save(conn, changes, new_id)
     return claimed
@@ -147,7 +148,7 @@ def _assign(case: Case, place: Due, fleet: Fleet) -> tuple[Case, Instance | None
     return after, instance if after.execution.fence > case.execution.fence else None, None
 
 
-def _dispatch(case: Case, place: Due, instance: Instance) -> Dispatch:
+def _dispatch(case: Case, place: Due, instance: Instance, *, skill: bool) -> Dispatch:
     run = case.execution
     return Dispatch(
         execution_id=run.execution_id,
@@ -160,6 +161,7 @@ def _dispatch(case: Case, place: Due, instance: Instance) -> Dispatch:
         replay=instance.replay,
         taken=place.taken,
         reasoner=place.reasoner or "",
+        skill=skill,
         input=place.input,
         reason=run.status_reason,
         run_id=place.run_id,

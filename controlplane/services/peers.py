@@ -10,6 +10,7 @@ from controlplane.services.approvals import lock_execution
 from controlplane.services.executions import Report
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
+from controlplane.storage.peers import ends_by_event
 
 
 async def event(  # as a report is what it says, and who says it under which fence
@@ -18,14 +19,14 @@ async def event(  # as a report is what it says, and who says it under which fen
     """Take an event of a run; False when there is no such run.
 
     A run that was dispatched is reported too, and the report has the last word: what the event says of its end is
-    less (a cancelled run is called failed) and may come first, so it is a sign of life and nothing else. What an agent
-    started itself inside of such a run has no report and ends with its event.
+    less (a cancelled run is called failed) and may come first, so it is a sign of life and nothing else. Of a plain
+    function, and of what an agent started itself inside of such a run, no report comes: they end with their event.
     """
     try:
-        case = await lock_execution(conn, execution_id, new_id)
+        await lock_execution(conn, execution_id, new_id)
     except ExecutionNotFound:
         return False
-    if case.execution.dispatched:
+    if not await ends_by_event(conn, execution_id):
         told = replace(told, status=ExecutionStatus.RUNNING)
     await executions.report(conn, execution_id, told, actor=actor, new_id=new_id, fence=fence)
     return True

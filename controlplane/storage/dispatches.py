@@ -23,10 +23,11 @@ _DUE = sa.and_(dispatches.c.due_at <= MOMENT, _FREE)
 
 
 class Hungry(Struct, frozen=True):
-    """A node with something due, and how much it may run at once (None: the server's own limit)."""
+    """A node with something due, how much it may run at once (None: the server's own limit), and its skills."""
 
     node_id: str
     max_concurrent: int | None
+    skills: frozenset[str]
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -189,7 +190,7 @@ _WAKE = Statement(
     .values(due_at=MOMENT)
 )
 _LOCK_HUNGRY = Statement(
-    sa.select(nodes.c.node_id, nodes.c.max_concurrent)
+    sa.select(nodes.c.node_id, nodes.c.max_concurrent, nodes.c.skills)
     .where(
         sa.exists().where(instances.c.node_id == nodes.c.node_id, _THERE),
         sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE),

@@ -26,6 +26,7 @@ async def keep(conn: Connection, wanted: Registration) -> None:
         "node_id": wanted.node_id,
         "version": wanted.version,
         "reasoners": msgspec.to_builtins(wanted.reasoners),
+        "skills": list(wanted.skills),
         "max_concurrent": wanted.max_concurrent,
         "registered_at": _NOW,
         "updated_at": _NOW,

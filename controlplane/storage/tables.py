@@ -265,6 +265,7 @@ nodes = sa.Table(
     sa.Column("node_id", sa.Text, primary_key=True),
     _text("version"),
     sa.Column("reasoners", JSONB, nullable=False),
+    sa.Column("skills", ARRAY(sa.Text), nullable=False),
     sa.Column("max_concurrent", sa.Integer, nullable=True),
     _moment("registered_at"),
     _moment("updated_at"),

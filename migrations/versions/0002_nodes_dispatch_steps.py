@@ -55,6 +55,7 @@ _STATEMENTS = (
         node_id TEXT NOT NULL,
         version TEXT NOT NULL,
         reasoners JSONB NOT NULL,
+        skills TEXT[] NOT NULL,
         max_concurrent INTEGER,
         registered_at TIMESTAMP WITH TIME ZONE NOT NULL,
         updated_at TIMESTAMP WITH TIME ZONE NOT NULL,

@@ -72,6 +72,13 @@ def test_a_refusal_fails_the_run_with_what_was_said(status: int, reason: str):
     assert verdict.error == f"status {status}: no such reasoner\ufffd"
 
 
+def test_a_plain_function_that_raised_is_not_run_again():
+    verdict = judge(sent(skill=True), Attempt(500, b'{"detail": "no"}'), jitter=0.5)
+    assert (verdict.settling, verdict.reason) == (Settling.REFUSED, "agent_refused")
+    assert settling(Attempt(503, b""), skill=True) is Settling.AGAIN
+    assert settling(Attempt(500, b"")) is Settling.AGAIN
+
+
 @pytest.mark.parametrize("status", [301, 307])
 def test_a_redirect_is_not_followed_and_no_acceptance(status: int):
     assert settling(Attempt(status)) is Settling.REFUSED
@@ -140,3 +147,8 @@ def test_a_cancel_names_the_run_and_the_reason():
     url, headers, body = cancel_request(sent(kind=DispatchKind.CANCEL, execution_id="a~b", reason="execution_timeout"))
     assert url == "http://127.0.0.1:9/_internal/executions/a~b/cancel"
     assert (headers["X-Holdshort-Fence"], body) == ("1", b'{"reason":"execution_timeout"}')
+
+
+def test_a_plain_function_lies_under_a_path_of_its_own():
+    assert run_request(sent(reasoner="a b"))[0] == "http://127.0.0.1:9/reasoners/a%20b"
+    assert run_request(sent(reasoner="a b", skill=True))[0] == "http://127.0.0.1:9/skills/a%20b"

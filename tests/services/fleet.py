@@ -28,12 +28,15 @@ class Fleet:
 
     async def join(self, instance_id: str = "i1", node_id: str = "node-1", **changes: Any) -> None:
         """An instance that is live for another day."""
-        values = {"reasoners": ["work"], "replay": True, "status": "live", "max_concurrent": None} | changes
+        values = {"reasoners": ["work"], "replay": True, "status": "live"}
+        values |= {"max_concurrent": None, "skills": []} | changes
         await self.rows.sql.execute(
-            "INSERT INTO nodes VALUES ($1, '1', '[]', $2, now(), now())"
+            "INSERT INTO nodes (node_id, version, reasoners, skills, max_concurrent, registered_at, updated_at)"
+            " VALUES ($1, '1', '[]', $3, $2, now(), now())"
             " ON CONFLICT (node_id) DO UPDATE SET max_concurrent = $2",
             node_id,
             values["max_concurrent"],
+            values["skills"],
         )
         await self.rows.sql.execute(
             "INSERT INTO instances (node_id, instance_id, base_url, version, reasoners, replay, fenced, status,"
