@@ -5,10 +5,10 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proof openapi format clean
+.PHONY: help setup demo test check proof acceptance openapi format clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## a virtual environment in .venv with everything in it
 
@@ -31,6 +31,9 @@ check: setup ## lint, format, types, import contracts
 proof: setup ## the long forms of the heavy proofs
 	@$(BIN)/pytest tests sdk/python/tests -m proof -s $(ARGS)
 
+acceptance: setup ## agents of the unmodified older SDK, at length
+	@$(BIN)/pytest tests/acceptance -m "proof or not proof" -s $(ARGS)
+
 openapi: setup ## write sdk/openapi.json from the code
 	@$(BIN)/python -m controlplane.app > sdk/openapi.json.new && mv sdk/openapi.json.new sdk/openapi.json
 
@@ -39,4 +42,4 @@ format: setup ## put the code into its form
 	@$(BIN)/ruff format .
 
 clean: ## remove the virtual environment and the tools' caches
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests import postgres
+from tests.figures import figures, pytest_terminal_summary
+
+__all__ = ["figures", "pytest_terminal_summary"]
 
 _ENVIRON = pytest.StashKey[dict[str, str]]()
 _SOURCE = pytest.StashKey[str]()
@@ -21,6 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"postgresql: {config.stash[_SOURCE]}"
+
+
+@pytest.fixture(scope="session")
+def given_environ(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The environment as it was before it was sealed, for what has to be installed."""
+    return request.config.stash[_ENVIRON]
 
 
 @pytest.fixture(scope="session")

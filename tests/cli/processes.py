@@ -54,6 +54,16 @@ class Running:
             if found:
                 return found
 
+    def printed(self) -> list[str]:
+        """Every line so far."""
+        while not self._lines.empty():
+            line = self._lines.get()
+            if line is None:
+                self._lines.put(None)
+                break
+            self.seen.append(line)
+        return self.seen
+
     def wait_until_ready(self) -> str:
         """The URL it listens on, once decisions can be taken there."""
         url = self.wait_for(r"(http://127\.0\.0\.1:\d+)")[1]

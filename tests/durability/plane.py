@@ -71,6 +71,11 @@ class Plane:
         if self._running is not None:
             self._running.close()
 
+    def faults(self) -> list[str]:
+        """What it logged, which is errors and nothing less."""
+        assert self._running is not None
+        return self._running.printed()
+
     def memory(self) -> int:
         """The resident memory of the process, in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
