@@ -10,7 +10,11 @@ from msgspec import Struct
 from controlplane.domain.deliveries import Attempt, spread
 
 LEASE = timedelta(seconds=15)
+# A lease is not trusted to its very end: a process that was stopped for so long sends nothing any more.
+SENT_WITHIN = LEASE * 2 / 3
 CANCEL_GIVE_UP_AFTER = 8
+# An end may overtake the run on its way: an agent that knows of no such run is told again before it is believed.
+CANCEL_BELIEVED_AFTER = 3
 SAID_LIMIT_BYTES = 2048
 REASONERS_PATH = "/reasoners/"
 SKILLS_PATH = "/skills/"
@@ -152,6 +156,8 @@ def _taken(sent: Dispatch, attempt: Attempt) -> Verdict:
 
 def _judge_cancel(sent: Dispatch, attempt: Attempt, jitter: float) -> Verdict:
     heard = attempt.status is not None and attempt.status < 500 and attempt.status not in _NOT_NOW
+    if attempt.status == 404 and sent.attempts < CANCEL_BELIEVED_AFTER:
+        return _again(sent, _said(attempt), jitter)
     if heard or sent.attempts >= CANCEL_GIVE_UP_AFTER:
         return Verdict(Settling.HAS_IT, error=None if heard else attempt.error)
     return _again(sent, attempt.error or _said(attempt), jitter)

@@ -20,6 +20,7 @@ from controlplane.storage.engine import Connection
 
 NODES_A_CLAIM = 32
 UNSERVED_SECONDS = 5.0
+_PERHAPS_TAKEN = "the process that sent it was not heard of again; the agent may have it"
 
 
 class Tried(Struct, frozen=True):
@@ -141,6 +142,9 @@ def _assign(case: Case, place: Due, fleet: Fleet) -> tuple[Case, Instance | None
     if place.kind is DispatchKind.CANCEL:
         holder = fleet.named(case.execution.instance_id)
         return (case, holder, None) if holder else (rules.with_execution(case, order=Order.NOTHING), None, None)
+    if place.written and not case.execution.replay:
+        # It may well have started: such a node's runs are never started twice.
+        return rules.with_execution(case, order=Order.NOTHING), None, _PERHAPS_TAKEN
     instance = fleet.take(place.reasoner or "", avoid=place.last_instance_id if place.attempts else None)
     if instance is None:
         return case, None, f"no instance of {case.execution.node_id} serves {place.reasoner}"

@@ -175,6 +175,7 @@ _LOCK_HELD_BY_THE_GONE = Statement(
     sa.select(*_EXECUTION)
     .select_from(executions.join(instances, executions.c.instance_id == instances.c.instance_id))
     .where(
+        executions.c.instance_id.is_not(None),
         instances.c.status == sa.literal_column(f"'{InstanceStatus.GONE}'"),
         sa.or_(executions.c.ended_at.is_(None), executions.c.outcome_pending),
     )
@@ -314,12 +315,16 @@ WITH moved AS (
                 CAST(:d_node AS text[]), CAST(:d_url AS text[]), CAST(:d_target AS text[]),
                 CAST(:d_secret AS text[]), CAST(:d_at AS timestamptz[]))
         AS v(delivery_id, approval_id, execution_id, node_id, url, target, secret, at)
+), places AS MATERIALIZED (
+    SELECT execution_id FROM dispatches WHERE execution_id = ANY(CAST(:o_id AS text[]))
+    ORDER BY execution_id FOR UPDATE
 ), ordered AS (
     UPDATE dispatches d
     SET kind = coalesce(v.kind, d.kind), due_at = CASE WHEN v.kind IS NOT NULL THEN v.at END,
         claim = d.claim + 1, lease_until = NULL, attempts = 0, taken = true
     FROM unnest(CAST(:o_id AS text[]), CAST(:o_kind AS text[]), CAST(:o_at AS timestamptz[]))
         AS v(execution_id, kind, at)
+    JOIN places USING (execution_id)
     WHERE d.execution_id = v.execution_id
 ), recorded AS (
 """

@@ -31,13 +31,17 @@ class Hungry(Struct, frozen=True):
 
 
 class Due(Struct, frozen=True, kw_only=True):
-    """A place in the queue as it stands under its execution's lock, with what a dispatch carries."""
+    """A place in the queue as it stands under its execution's lock, with what a dispatch carries.
+
+    `written`: whoever claimed it before began to write to the agent, and was not heard of again.
+    """
 
     execution_id: str
     kind: DispatchKind
     attempts: int
     claim: int
     taken: bool
+    written: bool
     start_by: datetime
     last_instance_id: str | None
     reasoner: str | None
@@ -143,6 +147,11 @@ async def take(conn: Connection, taking: Sequence[Taking]) -> None:
     await conn.run(_TAKE, binds)
 
 
+async def mark_writing(conn: Connection, execution_id: str, claim: int) -> bool:
+    """Keep that a dispatch is about to be written: from now on its agent may have it. False: it was taken over."""
+    return await conn.run(_MARK_WRITING, {"id": execution_id, "holds": claim}) == 1
+
+
 async def held(conn: Connection, claims: Mapping[str, int]) -> set[str]:
     """Those executions whose place is still under this claim; they are locked."""
     rows = await conn.rows(_HELD, {"ids": list(claims), "claims": list(claims.values())})
@@ -171,7 +180,7 @@ _THERE = instances.c.status.in_(
     [sa.literal_column(f"'{status}'") for status in (InstanceStatus.LIVE, InstanceStatus.DRAINING)]
 )
 _UNSTARTED_NOW = sa.and_(
-    dispatches.c.due_at.is_not(None), dispatches.c.taken.is_(sa.false()), dispatches.c.start_by <= MOMENT, _FREE
+    dispatches.c.due_at.is_not(None), sa.not_(dispatches.c.taken), dispatches.c.start_by <= MOMENT, _FREE
 )
 # Built once: building one of these costs more than running it.
 _WAITING_BEYOND = Statement(
@@ -180,12 +189,19 @@ _WAITING_BEYOND = Statement(
     .offset(sa.bindparam("limit") - 1)
     .limit(1)
 )
+# Places that others hold are passed over: whoever does is about to look for an instance.
 _WAKE = Statement(
     sa.update(dispatches)
     .where(
-        dispatches.c.node_id == sa.bindparam("node_id"),
-        dispatches.c.due_at > MOMENT,
-        dispatches.c.lease_until.is_(None),
+        dispatches.c.execution_id.in_(
+            sa.select(dispatches.c.execution_id)
+            .where(
+                dispatches.c.node_id == sa.bindparam("node_id"),
+                dispatches.c.due_at > MOMENT,
+                dispatches.c.lease_until.is_(None),
+            )
+            .with_for_update(skip_locked=True)
+        )
     )
     .values(due_at=MOMENT)
 )
@@ -234,6 +250,7 @@ FOR NO KEY UPDATE OF e SKIP LOCKED
 _STILL_DUE = Statement(
     sa.select(
         *(dispatches.c[n] for n in ("execution_id", "kind", "attempts", "claim", "taken", "start_by")),
+        (dispatches.c.writing_claim == dispatches.c.claim).is_(sa.true()).label("written"),
         dispatches.c.last_instance_id,
         *(executions.c[n] for n in ("reasoner", "input", "run_id", "parent_execution_id")),
         sa.select(sa.func.count())
@@ -256,8 +273,17 @@ _STILL_UNSTARTED = Statement(
         dispatches.c.execution_id == sa.any_(bound_texts("ids")), _UNSTARTED_NOW
     )
 )
+_MARK_WRITING = Statement(
+    sa.update(dispatches)
+    .where(dispatches.c.execution_id == sa.bindparam("id"), dispatches.c.claim == sa.bindparam("holds"))
+    .values(writing_claim=sa.bindparam("holds"))
+)
 _TAKE = Statement(
     sa.text("""
+WITH locked AS MATERIALIZED (
+    SELECT execution_id FROM dispatches WHERE execution_id = ANY(CAST(:ids AS text[]))
+    ORDER BY execution_id FOR UPDATE
+)
 UPDATE dispatches d
 SET claim = d.claim + 1,
     lease_until = CASE WHEN t.instance_id IS NULL THEN NULL ELSE clock_timestamp() + CAST(:lease AS interval) END,
@@ -269,6 +295,7 @@ SET claim = d.claim + 1,
                   ELSE d.due_at END
 FROM unnest(CAST(:ids AS text[]), CAST(:instances AS text[]), CAST(:waits AS double precision[]),
             CAST(:errors AS text[])) AS t(execution_id, instance_id, wait_seconds, error)
+JOIN locked USING (execution_id)
 WHERE d.execution_id = t.execution_id
 """)
 )
@@ -279,14 +306,20 @@ FROM dispatches d
 JOIN unnest(CAST(:ids AS text[]), CAST(:claims AS bigint[])) AS t(execution_id, claim) USING (execution_id, claim)
 """)
 )
+# In order of their ids, as wherever several places are written.
 _SETTLE = Statement(
     sa.text("""
+WITH locked AS MATERIALIZED (
+    SELECT execution_id FROM dispatches WHERE execution_id = ANY(CAST(:ids AS text[]))
+    ORDER BY execution_id FOR UPDATE
+)
 UPDATE dispatches d
 SET due_at = CASE WHEN t.retry_in IS NULL THEN NULL ELSE clock_timestamp() + make_interval(secs => t.retry_in) END,
     lease_until = NULL, last_status = t.status, last_error = t.error,
     taken = d.taken OR t.retry_in IS NULL
 FROM unnest(CAST(:ids AS text[]), CAST(:claims AS bigint[]), CAST(:retries AS double precision[]),
             CAST(:codes AS int[]), CAST(:errors AS text[])) AS t(execution_id, claim, retry_in, status, error)
+JOIN locked USING (execution_id)
 WHERE d.execution_id = t.execution_id AND d.claim = t.claim
 """)
 )

@@ -307,6 +307,7 @@ dispatches = sa.Table(
     _moment("due_at", nullable=True),
     sa.Column("claim", sa.BigInteger, nullable=False, server_default="0"),
     _moment("lease_until", nullable=True),
+    sa.Column("writing_claim", sa.BigInteger, nullable=True),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
     _flag("taken"),
     _moment("created_at"),

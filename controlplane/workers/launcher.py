@@ -1,11 +1,11 @@
 """The launcher: claim runs that are due, give them to instances in no transaction, settle what came of it."""
 
 import asyncio
+from functools import partial
 
 import structlog
 
-from controlplane.domain.deliveries import Attempt
-from controlplane.domain.dispatching import Dispatch, DispatchKind, cancel_request, judge, run_request
+from controlplane.domain.dispatching import SENT_WITHIN, Dispatch, DispatchKind, cancel_request, judge, run_request
 from controlplane.runtime import Runtime
 from controlplane.services import dispatch as service
 from controlplane.services.dispatch import Tried
@@ -14,6 +14,10 @@ from controlplane.storage.engine import Connection
 
 MAX_IN_HAND = 256
 _log = structlog.get_logger()
+
+
+class TakenOver(Exception):
+    """The run was claimed by another while this try was on its way."""
 
 
 class Launcher:
@@ -58,7 +62,7 @@ class Launcher:
         )
 
     def _start(self, claimed: Dispatch) -> None:
-        task = asyncio.create_task(self._send(claimed))
+        task = asyncio.create_task(self._send(claimed, asyncio.get_running_loop().time()))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -67,12 +71,28 @@ class Launcher:
         if not task.cancelled() and task.exception() is not None:
             _log.error("dispatch_failed", exc_info=task.exception())
 
-    async def _send(self, claimed: Dispatch) -> None:
+    async def _send(self, claimed: Dispatch, received: float) -> None:
         make = run_request if claimed.kind is DispatchKind.RUN else cancel_request
         url, headers, body = make(claimed)
-        attempt: Attempt = await self._runtime.dispatching.post(url, body, headers)
+        try:
+            attempt = await self._runtime.dispatching.post(
+                url, body, headers, before_writing=partial(self._check, claimed, received)
+            )
+        except TakenOver:
+            return
         self._tried.append(Tried(claimed, judge(claimed, attempt, jitter=self._runtime.jitter()), attempt))
         self._runtime.work.beat()
+
+    async def _check(self, claimed: Dispatch, received: float) -> None:
+        """Right before the first byte: whoever was stopped meanwhile has lost the run to another process."""
+        if asyncio.get_running_loop().time() - received > SENT_WITHIN.total_seconds():
+            raise TakenOver
+        if claimed.replay or claimed.kind is not DispatchKind.RUN:
+            return
+        # Nothing guards such an agent from having its run twice, so whoever comes next must know that it was sent.
+        async with self._runtime.transaction() as conn:
+            if not await dispatches.mark_writing(conn, claimed.execution_id, claimed.claim):
+                raise TakenOver
 
     def _log(self, tried: list[Tried], held: set[str]) -> None:
         for one in tried:

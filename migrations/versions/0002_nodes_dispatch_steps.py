@@ -100,6 +100,7 @@ _STATEMENTS = (
         due_at TIMESTAMP WITH TIME ZONE,
         claim BIGINT DEFAULT '0' NOT NULL,
         lease_until TIMESTAMP WITH TIME ZONE,
+        writing_claim BIGINT,
         attempts INTEGER DEFAULT '0' NOT NULL,
         taken BOOLEAN DEFAULT false NOT NULL,
         created_at TIMESTAMP WITH TIME ZONE NOT NULL,

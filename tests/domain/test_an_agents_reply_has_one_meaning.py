@@ -116,7 +116,13 @@ def test_the_pauses_grow_to_a_minute(attempts: int, seconds: float):
     assert retry_delay(attempts, 1.0) == timedelta(seconds=seconds) * 1.2
 
 
-@pytest.mark.parametrize("status", [200, 202, 404, 409])
+def test_an_end_that_overtook_its_run_is_told_again():
+    unknown = Attempt(404)
+    assert settling(unknown, kind=DispatchKind.CANCEL, attempts=1) is Settling.AGAIN
+    assert settling(unknown, kind=DispatchKind.CANCEL, attempts=3) is Settling.HAS_IT
+
+
+@pytest.mark.parametrize("status", [200, 202, 409, 410])
 def test_a_cancel_that_was_heard_is_done(status: int):
     assert settling(Attempt(status), kind=DispatchKind.CANCEL) is Settling.HAS_IT
 

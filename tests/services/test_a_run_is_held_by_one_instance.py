@@ -7,6 +7,7 @@ import pytest
 from controlplane.domain.errors import StaleInstance
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.services import asking
+from controlplane.storage import dispatches
 from controlplane.storage.approvals import Wording
 from tests.factories import AGENT, asked
 from tests.services.fleet import ACCEPTED, LOST, REFUSED, Fleet, ids
@@ -169,6 +170,25 @@ async def test_a_sign_after_the_try_was_given_up_takes_the_run_out_of_the_queue(
     await fleet.make_due()
     assert await fleet.claim() == []
     assert (await store.run("a")).status is Status.WAITING
+
+
+async def test_a_node_without_replay_is_never_sent_what_a_dead_dispatcher_began_to_write(
+    fleet: Fleet, rows: Rows, store: Store
+):
+    await fleet.join(replay=False)
+    await fleet.queue("a", "b")
+    first, second = await fleet.claim()
+    async with store.tx() as conn:
+        assert await dispatches.mark_writing(conn, "a", first.claim)
+        assert not await dispatches.mark_writing(conn, "b", second.claim + 1)
+    await rows.sql.execute("UPDATE dispatches SET lease_until = now()")
+    assert ids(await fleet.claim()) == ["b"]
+    run = await store.run("a")
+    assert (run.status, run.last_error) == (
+        Status.RUNNING,
+        "the process that sent it was not heard of again; the agent may have it",
+    )
+    assert (await store.report(Status.SUCCEEDED, "a")).status is Status.SUCCEEDED
 
 
 async def test_an_earlier_fence_writes_nothing(fleet: Fleet, store: Store, rows: Rows):
