@@ -108,6 +108,8 @@ def run_out_of_time(case: Case) -> Case:
 
 def _order_of_released(case: Case) -> Order | None:
     run = case.execution
+    if run.status is ExecutionStatus.QUEUED:
+        return Order.RUN  # its last try came to nothing, so whatever the node knows, nobody has it
     if not run.replay:
         return Order.NOTHING
     rests = run.status is ExecutionStatus.WAITING and not run.resume_at_start

@@ -106,6 +106,12 @@ def test_a_node_without_replay_keeps_its_run_and_nobody_repeats_it(status: Statu
         assert (answered.execution.outcome_pending, answered.order) == (False, Order.NOTHING)
 
 
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_queued_run_of_the_gone_stays_in_the_queue(replay: bool):
+    after = runs.release(held(Status.QUEUED, replay=replay), "instance_gone")
+    assert (after.execution.status, after.execution.instance_id, after.order) == (Status.QUEUED, None, Order.RUN)
+
+
 def test_an_operators_cancel_reaches_the_holder_and_nobody_else():
     assert cases.cancel(held(Status.RUNNING), "stop", OPERATOR).order is Order.CANCEL
     assert cases.cancel(of(Status.QUEUED), "stop", OPERATOR).order is Order.NOTHING

@@ -7,7 +7,7 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.services import asking
 from controlplane.storage.approvals import Wording
 from tests.factories import AGENT, asked
-from tests.services.fleet import ACCEPTED, Fleet, ids
+from tests.services.fleet import ACCEPTED, REFUSED, Fleet, ids
 from tests.services.store import Rows, Store
 
 Status = ExecutionStatus
@@ -163,6 +163,17 @@ async def test_a_node_without_replay_is_left_alone(fleet: Fleet, store: Store):
     await store.decide(approval.approval_id, ApprovalStatus.APPROVED)
     assert await fleet.claim() == []
     assert await fleet.recover() == 0
+
+
+async def test_a_run_that_a_node_without_replay_never_got_is_given_to_its_next_instance(fleet: Fleet, store: Store):
+    await fleet.join("i1", replay=False)
+    await fleet.queue("a")
+    (sent,) = await fleet.claim()
+    assert await fleet.settle(sent, REFUSED)
+    await fleet.lose("i1")
+    await fleet.recover()
+    await fleet.join("i2", replay=False)
+    assert ids(await fleet.claim()) == ["a"]
 
 
 async def test_a_stopped_program_of_older_make_hands_its_waiting_run_back(fleet: Fleet, store: Store):
