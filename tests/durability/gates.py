@@ -17,6 +17,10 @@ CREATE CONSTRAINT TRIGGER while_it_commits AFTER UPDATE ON approvals DEFERRABLE 
     FOR EACH ROW EXECUTE FUNCTION wait_at_gate({commit});
 CREATE TRIGGER before_a_delivery_changes BEFORE UPDATE ON deliveries
     FOR EACH ROW EXECUTE FUNCTION wait_at_gate({delivery});
+CREATE TRIGGER before_a_dispatch_changes BEFORE UPDATE ON dispatches
+    FOR EACH ROW EXECUTE FUNCTION wait_at_gate({dispatch});
+CREATE CONSTRAINT TRIGGER while_a_dispatch_commits AFTER UPDATE ON dispatches DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION wait_at_gate({dispatch_commit});
 """
 
 
@@ -25,11 +29,15 @@ class Gate(IntEnum):
 
     `STATEMENT`: an approval is about to be decided. `COMMIT`: the server has said COMMIT, and hears no answer;
     the transaction stands even if the server dies now. `DELIVERY`: a callback is about to be claimed or settled.
+    `DISPATCH`: a run is about to be claimed for an agent, or what came of that is about to be kept;
+    `DISPATCH_COMMIT`: as `COMMIT`, of that.
     """
 
     STATEMENT = 101
     COMMIT = 102
     DELIVERY = 103
+    DISPATCH = 104
+    DISPATCH_COMMIT = 105
 
 
 class Gates:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from tests.durability.plane import API, NODE
-from tests.durability.wire import Reply, Wire, encode
+from tests.durability.wire import Reply, Wire
 from tests.receiver import Got, Receiver, receiver, reply
 
 FENCE = "X-Holdshort-Fence"
@@ -34,8 +34,11 @@ class Hold(NamedTuple):
         return await self.call(wire, "status", {"status": status, **more})
 
     async def call(self, wire: Wire, route: str, body: Any) -> Reply:
-        headers = {"Content-Type": "application/json", FENCE: str(self.fence)}
-        return await wire.call("POST", f"{API}/executions/{self.execution_id}/{route}", encode(body), headers)
+        return await wire.call("POST", f"{API}/executions/{self.execution_id}/{route}", body, self.headers)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", FENCE: str(self.fence)}
 
 
 class PlainAgent:
