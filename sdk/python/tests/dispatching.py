@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 from holdshort import Agent
+from holdshort._lifetime import Lifetime
 from holdshort._serving import server_for
 from holdshort.testing import ControlPlane, _nodes
 from holdshort.testing._book import Ran
@@ -21,6 +22,8 @@ class Launcher:
         self.plane = plane
         self.book = plane._book
         self._client = client
+        # httpx's pool looks at every waiting request each time one ends.
+        self._slots = asyncio.Semaphore(16)
 
     def queue(self, execution_id: str, reasoner: str, node_id: str = "contract-reviewer", **given: Any) -> Ran:
         """A run that waits for an agent."""
@@ -40,7 +43,9 @@ class Launcher:
         """Send a run under the fence that it has."""
         known = {"X-Execution-ID": run.execution_id, "X-Holdshort-Fence": str(run.fence), "X-Holdshort-Steps": "0"}
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await self._client.post(f"{base_url}/reasoners/{run.reasoner}", json=run.input, headers=known | named)
+        async with self._slots:
+            url = f"{base_url}/reasoners/{run.reasoner}"
+            return await self._client.post(url, json=run.input, headers=known | named)
 
     async def start(self, execution_id: str, reasoner: str, **given: Any) -> Ran:
         """Queue a run and let the agent take it."""
@@ -83,14 +88,14 @@ async def launching(plane: ControlPlane) -> AsyncIterator[Launcher]:
 
 
 @asynccontextmanager
-async def listening(agent: Agent, drain_seconds: int = 1) -> AsyncIterator[None]:
+async def listening(agent: Agent, drain_seconds: int = 1) -> AsyncIterator[Lifetime]:
     """The agent on a loopback port of its own, as `agent.run` serves it, without its signal handlers."""
     server = server_for(agent, "127.0.0.1", 0, drain_seconds)
     server.config.log_level = "error"
     task = asyncio.create_task(server._serve())
     await eventually(lambda: server.started or task.done())
     try:
-        yield
+        yield agent.asgi.lifetime
     finally:
         server.should_exit = True
         await task

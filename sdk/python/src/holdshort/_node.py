@@ -18,6 +18,7 @@ from holdshort._wire import Registered
 LEASE_S = 15.0
 _BEAT_S = 5.0
 _LAST_S = 3.0
+_WORD_S = 1.0
 _GATHER_S = 0.02
 _BATCH = 1000
 _UNKNOWN = "node_not_found"
@@ -88,6 +89,7 @@ class Node:
         """Let what was handed back be kept, and say that this instance is gone; takes a few seconds at most."""
         self.drain()
         self._stopping = True
+        until = asyncio.get_running_loop().time() + _LAST_S
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_S):
                 await asyncio.wait([task for task in (self._living, self._giving) if task is not None])
@@ -96,14 +98,15 @@ class Node:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._known is not None:
-            await self._shut_down(self._known)
+            left = 0.0 if self._failures else until - asyncio.get_running_loop().time()
+            await self._shut_down(self._known, max(_WORD_S, left))
         await self._client.aclose()
 
-    async def _shut_down(self, known: Registration) -> None:
+    async def _shut_down(self, known: Registration, seconds: float) -> None:
         gone = _node_routes.shutdown_node(known.node_id, known.instance_id)
         try:
-            async with asyncio.timeout(_LAST_S):
-                await self._client.send(gone, patience=_LAST_S)
+            async with asyncio.timeout(seconds):
+                await self._client.send(gone, patience=seconds)
         except (HoldshortError, TimeoutError) as error:
             log.warning("the control plane was not told that this instance stops; its lease passes: %s", error)
 
