@@ -61,11 +61,16 @@ def undispatch(case: Case) -> Case:
 
 
 def prove(case: Case) -> Case:
-    """Keep that the run's holder gave a sign under the present fence: it runs, whatever became of the try's reply."""
+    """Keep that the run's holder gave a sign under the present fence: it runs, whatever became of the try's reply.
+
+    A run that was released keeps its place in the queue: whoever gave the sign counted as gone, and may be gone next.
+    """
     run = case.execution
-    if run.proven or not run.wants_an_agent or run.fence == 0:
+    if not run.wants_an_agent or run.fence == 0:
         return case
-    case = with_execution(case, proven=True, order=Order.NOTHING)
+    if not run.proven:
+        released = run.replay and run.instance_id is None
+        case = with_execution(case, proven=True, order=None if released else Order.NOTHING)
     if run.status is ExecutionStatus.QUEUED:
         case = move(case, ExecutionStatus.RUNNING, None, DISPATCHER)
     return case

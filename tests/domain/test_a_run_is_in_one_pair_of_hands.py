@@ -137,6 +137,15 @@ def test_a_sign_under_the_present_fence_proves_that_a_queued_run_runs():
     assert runs.prove(of(Status.QUEUED)) == of(Status.QUEUED)
 
 
+@pytest.mark.parametrize("proven", [True, False])
+def test_a_sign_of_one_who_counts_as_gone_takes_nothing_out_of_the_queue(*, proven: bool):
+    released = runs.release(held(Status.RUNNING, proven=proven), "instance_gone")
+    after = runs.prove(released)
+    assert (released.order, after.order) == (Order.RUN, Order.RUN)
+    run = after.execution
+    assert (run.status, run.proven, run.instance_id, run.running_since) == (Status.RUNNING, True, None, None)
+
+
 @pytest.mark.parametrize("fence", [0, 2, 4, None])
 def test_another_fence_is_refused(fence: int | None):
     with pytest.raises(StaleInstance):

@@ -250,3 +250,17 @@ async def test_what_nobody_took_in_its_time_fails_though_no_instance_ever_came(f
         "no instance of node-1 was there",
     )
     assert (await store.run("b")).status is Status.QUEUED
+
+
+async def test_a_sign_of_one_who_counted_as_gone_keeps_the_run_in_the_queue(fleet: Fleet, store: Store):
+    """Taken for gone before its first sign, it gives one, and then is gone indeed."""
+    await fleet.join("i1")
+    await fleet.run("a")
+    await fleet.lose("i1")
+    assert await fleet.recover() == 1
+    await store.step("s", b"1", "a", fence=1)
+    run = await store.run("a")
+    assert (run.status, run.instance_id) == (Status.RUNNING, None)
+    await fleet.join("i2")
+    (sent,) = await fleet.claim()
+    assert (sent.instance_id, sent.fence) == ("i2", 2)
