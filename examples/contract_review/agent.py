@@ -1,30 +1,54 @@
-"""A contract reviewer: a person looks at its analysis, in as many rounds as it takes, and then signs off."""
+"""A contract reviewer: a person looks at its analysis, in as many rounds as it takes, somebody signs off, it is filed.
 
+What it does itself is done in steps: kill it wherever you like and start it again, the run goes on behind the last one.
+"""
+
+import asyncio
 import os
 
 from holdshort import Agent
 
-app = Agent(node_id="contract-reviewer", version="1.0.0")
+app = Agent(node_id=os.environ.get("NODE_ID", "contract-reviewer"), version="1.0.0")
 REVIEWS = os.environ.get("REVIEWS_URL", "http://127.0.0.1:8090")
 RISKY = ("indemnif", "unlimited", "terminat", "exclusive")
 
 
-def analyse(document: str, remarks: list[str]) -> dict[str, list[str]]:
-    """What a person should look at, and what people said about it so far."""
-    lines = [line.strip() for line in document.splitlines()]
-    return {"risks": [line for line in lines if any(word in line.lower() for word in RISKY)], "remarks": remarks}
+def say(what: str) -> None:
+    """Print what is done, and which process does it."""
+    print(f"[{os.getpid()}] {what}".rstrip(), flush=True)
+
+
+def read(document: str) -> list[str]:
+    """The clauses of a contract."""
+    say("step read")
+    return [line.strip() for line in document.splitlines() if line.strip()]
+
+
+async def analyse(clauses: list[str], remarks: list[str], seconds: float) -> dict[str, list[str]]:
+    """What a person should look at, and what people said of it so far; `seconds` stand for a model that thinks."""
+    say("step analyse")
+    await asyncio.sleep(seconds)
+    risks = [clause for clause in clauses if any(word in clause.lower() for word in RISKY)]
+    return {"risks": risks, "remarks": remarks}
+
+
+async def file_away(folder: str) -> str:
+    """Put the contract away; the folder is the run's own, so that filing twice is filing once."""
+    say("step file")
+    return folder
 
 
 @app.reasoner()
-async def review_contract(document: str, hours: float = 48) -> dict[str, object]:
-    """Analyse, have the analysis reviewed until nobody wants a change, then ask for the signature."""
+async def review_contract(document: str, hours: float = 48, seconds: float = 0) -> dict[str, object]:
+    """Analyse, have the analysis reviewed until nobody wants a change, then ask for the signature and file it."""
+    clauses = await app.step("read", read, document)
     remarks: list[str] = []
     while True:
-        analysis = analyse(document, remarks)
+        analysis = await app.step("analyse", analyse, clauses, remarks, seconds)
         review = await app.pause(
             "analysis", REVIEWS, hours, title=f"Analysis, version {len(remarks) + 1}", payload=analysis
         )
-        print(f"analysis: {review.decision} {review.feedback}".rstrip(), flush=True)
+        say(f"analysis: {review.decision} {review.feedback}")
         if not review.changes_requested:
             break
         remarks = [*remarks, review.feedback]
@@ -32,8 +56,11 @@ async def review_contract(document: str, hours: float = 48) -> dict[str, object]
         return {"status": review.decision, "feedback": review.feedback}
 
     sign_off = await app.pause("sign-off", REVIEWS, hours, title="Sign the contract", payload=analysis)
-    print(f"sign-off: {sign_off.decision} {sign_off.feedback}".rstrip(), flush=True)
-    return {"status": sign_off.decision, "feedback": sign_off.feedback, "analysis": analysis}
+    say(f"sign-off: {sign_off.decision} {sign_off.feedback}")
+    if not sign_off.approved:
+        return {"status": sign_off.decision, "feedback": sign_off.feedback}
+    filed = await app.step("file", file_away, f"archive/{app.execution_id}")
+    return {"status": "approved", "feedback": sign_off.feedback, "analysis": analysis, "filed": filed}
 
 
 @app.reasoner()

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ STEPS = [
     "expiry",
     "control plane killed",
     "agent killed",
+    "killed between steps",
+    "killed in a pause",
+    "rolling restart",
 ]
 
 
@@ -52,15 +56,20 @@ def test_a_person_decides_by_the_commands_that_it_prints_and_sigterm_ends_it_who
     wait_until_gone(*started)
 
 
-def test_what_is_killed_by_hand_is_started_again(database: Database):
+def test_what_is_killed_by_hand_is_started_again_and_the_run_ends_by_itself(database: Database):
     with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
-        review = demo.wait_for(r"curl -X POST (http://\S+/reject)\b")[1]
-        for program in children_of(demo.process.pid)[:2]:
+        review = demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]
+        control_plane, agent = children_of(demo.process.pid)[:2]
+        for program in (control_plane, agent):
             os.kill(program, signal.SIGKILL)
             demo.wait_for(r" is back ")
         assert httpx.post(review).json()["status"] == "processed"
-        demo.wait_for(r"The run has ended")
+        sign_off = demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]
+        assert httpx.post(sign_off).json()["status"] == "processed"
+        demo.wait_for(r'The run has ended; the agent returned \{"status": "approved"')
         assert demo.terminate() < 10
+    doers = re.findall(r"\[(\d+)\] step (\w+)", "".join(demo.seen))
+    assert [(step, int(pid) == agent) for pid, step in doers] == [("read", True), ("analyse", True), ("file", False)]
 
 
 def test_a_database_that_is_not_there_is_one_sentence():
@@ -81,6 +90,21 @@ def test_a_step_that_was_not_seen_fails_by_name_and_shows_what_the_programs_wrot
         demo.wait_for(r"^-- the control plane --")
         demo.wait_for(r'"fault": "signed webhook: expected `processed` for request-changes; found .*internal_error')
         demo.wait_for(r"^Error: signed webhook: ")
+        assert demo.process.wait(15) == 1
+
+
+FORGET_STEPS_AT_EACH_DISPATCH = """
+CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN DELETE FROM steps WHERE execution_id = NEW.execution_id; RETURN NULL; END $$;
+CREATE TRIGGER forget AFTER UPDATE OF fence ON executions FOR EACH ROW
+WHEN (NEW.fence > OLD.fence) EXECUTE FUNCTION forget();
+"""
+
+
+def test_a_step_of_a_killed_agent_that_is_done_again_fails_the_demo(database: Database):
+    postgres.run(execute(database, FORGET_STEPS_AT_EACH_DISPATCH))
+    with running("demo", "--auto", "--json", HOLDSHORT_DATABASE_URL=database.url) as demo:
+        demo.wait_for(r'"fault": "killed between steps: expected `read` by the processes \[(\d+)\]; found \[\1, \d+\]')
         assert demo.process.wait(15) == 1
 
 

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 import httpx
 
-from controlplane.cli.demo.faults import DemoFault
 from controlplane.cli.demo.report import Screen
-from controlplane.cli.demo.stage import CONTRACT, Call, Stage
+from controlplane.cli.demo.stage import CONTRACT, REASONER, Stage
 
 RUN_HOURS = 48
+LONG_SECONDS = 20
 SILENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.2
 TRY_AGAIN_SECONDS = 0.2
@@ -26,33 +26,40 @@ def play_by_hand(stage: Stage, screen: Screen) -> NoReturn:
     """Start a run and show what happens to it and to others, until a signal ends the demo."""
     events = _followed(f"{stage.urls.control_plane}/api/v1/events?from=now")
     _say_what_runs(stage, screen)
-    call: Call | None = _start(stage)
+    run: str | None = stage.execute("by-hand", document=CONTRACT, hours=RUN_HOURS).execution_id
+    said = 0
     while True:
         for event in _next(events):
             _show(stage, screen, event)
-        if call is not None and call.answered and not call.broken:
-            _say_result(stage, screen, call)
-            call = None
-        call = _start_again_what_ended(stage, screen, call)
-
-
-def _start(stage: Stage) -> Call:
-    return stage.call("review_contract", f"{stage.name}-1", {"document": CONTRACT, "hours": RUN_HOURS})
+        said = _show_what_the_agent_says(stage, screen, said)
+        if run is not None and _say_result(stage, screen, run):
+            run = None
+        _start_again_what_ended(stage, screen)
 
 
 def _say_what_runs(stage: Stage, screen: Screen) -> None:
-    for program, url in zip(stage.programs, stage.urls, strict=True):
+    for program, url in zip(stage.programs, stage.urls[: len(stage.programs)], strict=True):
         screen.say(f"{program.name:<20} {url}  (process {program.pid})")
-    screen.say("Kill any of them (kill -9 PID) while a run waits: it is started again, and nothing is lost.")
+    screen.say(
+        "Kill any of them (kill -9 PID) whenever you like: it is started again, and every run goes on by itself."
+    )
     screen.say("Ctrl-C ends the demo.")
 
 
 def _show(stage: Stage, screen: Screen, event: Event) -> None:
     about = " ".join(str(event[name]) for name in ("execution_id", "approval_request_id") if event.get(name))
-    reason = event["data"].get("feedback") or event["data"].get("reason") or ""
+    reason = next((event["data"][name] for name in ("feedback", "reason", "name") if event["data"].get(name)), "")
     screen.say(f"{event['at'][11:19]}  {event['type']:<26} {about}  {reason}".rstrip())
     if event["type"] == "approval.requested":
         _say_how_to_decide(stage, screen, event["approval_id"])
+
+
+def _show_what_the_agent_says(stage: Stage, screen: Screen, said: int) -> int:
+    """Show what the agent wrote of its work since, each line with its process; how much it wrote so far."""
+    lines = stage.agent.written(r"^\[\d+\] ", 0)
+    for line in lines[said:]:
+        screen.say(f"{'':8}  {line.text}")
+    return len(lines)
 
 
 def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
@@ -64,26 +71,36 @@ def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
     screen.say(f"  {review}/request-changes -d 'name the clause'")
 
 
-def _say_result(stage: Stage, screen: Screen, call: Call) -> None:
+def _say_result(stage: Stage, screen: Screen, run: str) -> bool:
+    """Say what a run returned; False while it has not ended, or the control plane is away."""
     try:
-        screen.heading(f"The run has ended; the agent returned {json.dumps(call.result())}")
-    except DemoFault as fault:
-        screen.heading(f"The run has ended; {fault.message}")
-    body = json.dumps({"document": "The supplier indemnifies the customer."})
-    screen.say("Start another:")
-    screen.say(f"  curl {stage.urls.agent}/reasoners/review_contract -H 'content-type: application/json' -d '{body}'")
+        found = stage.http.get(f"{stage.urls.control_plane}/api/v1/executions/{run}").json()
+    except (httpx.HTTPError, ValueError):
+        return False
+    if found.get("ended_at") is None or found["outcome_pending"]:
+        return False
+    if found["result"] is None:
+        screen.heading(f"The run has ended: {found['status']} ({found['error'] or found['status_reason']})")
+    else:
+        screen.heading(f"The run has ended; the agent returned {json.dumps(found['result'])}")
+    _say_how_to_go_on(stage, screen)
+    return True
 
 
-def _start_again_what_ended(stage: Stage, screen: Screen, call: Call | None) -> Call | None:
-    """Start what is not there any more; the demo's own run is called again when it was the agent."""
+def _say_how_to_go_on(stage: Stage, screen: Screen) -> None:
+    execute = f"curl {stage.urls.control_plane}/api/v1/execute/async/{stage.node}.{REASONER}"
+    body = json.dumps({"input": {"document": "The supplier indemnifies the customer.", "seconds": LONG_SECONDS}})
+    screen.say(f"Start another, whose analysis takes {LONG_SECONDS} s, and kill the agent between its steps:")
+    screen.say(f"  {execute} -H 'content-type: application/json' -d '{body}'")
+    screen.say(f"  kill -9 {stage.agent.pid}")
+
+
+def _start_again_what_ended(stage: Stage, screen: Screen) -> None:
     for program in (each for each in stage.programs if not each.running):
         screen.say(f"{program.name} ended; starting it again")
         program.start()
         program.wait_until_ready()
         screen.say(f"{program.name} is back (process {program.pid})")
-        if program is stage.agent and call is not None:
-            call = _start(stage)
-    return call
 
 
 def _next(events: "queue.Queue[Event]") -> Iterator[Event]:

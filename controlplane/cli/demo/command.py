@@ -1,5 +1,6 @@
 """The command itself: set the stage, play it, and leave nothing behind."""
 
+from collections.abc import Callable
 from functools import partial
 
 import click
@@ -7,11 +8,24 @@ import click
 from controlplane.cli.demo.by_hand import play_by_hand
 from controlplane.cli.demo.faults import DemoFault
 from controlplane.cli.demo.report import Report, Screen, say_tails
+from controlplane.cli.demo.restarts import agent_killed, killed_between_steps, killed_in_a_pause, rolling_restart
 from controlplane.cli.demo.stage import Stage, set_up
-from controlplane.cli.demo.steps import STEPS
+from controlplane.cli.demo.steps import Tell, control_plane_killed, duplicate, expiry, signed_webhook, tampered
 from controlplane.cli.environment import ended_by_signals, prepare
 from controlplane.cli.faults import WrongUsage
 from controlplane.settings import Settings
+
+STEPS: tuple[tuple[str, Callable[[Stage, Tell], None]], ...] = (
+    ("signed webhook", signed_webhook),
+    ("tampered webhook", tampered),
+    ("duplicate webhook", duplicate),
+    ("expiry", expiry),
+    ("control plane killed", control_plane_killed),
+    ("agent killed", agent_killed),
+    ("killed between steps", killed_between_steps),
+    ("killed in a pause", killed_in_a_pause),
+    ("rolling restart", rolling_restart),
+)
 
 
 @click.command()
@@ -55,5 +69,5 @@ def _play(stage: Stage, screen: Screen, report: Report) -> None:
         try:
             act(stage, partial(report.add, step))
         except Exception as fault:
-            say_tails(stage.programs)
+            say_tails(stage.everything)
             raise DemoFault(f"{step}: {fault.message if isinstance(fault, DemoFault) else repr(fault)}") from fault

@@ -103,11 +103,16 @@ class Program:
         deadline = time.monotonic() + SEE_SECONDS
         while True:
             with self._written:
-                found = next((line for line in self._lines if line.at >= since and re.search(pattern, line.text)), None)
-                if found is not None:
-                    return found
+                found = self.written(pattern, since)
+                if found:
+                    return found[0]
                 self._written.wait(0.2)
             self._check_going_on(deadline, f"{self.name} did not write {pattern!r}")
+
+    def written(self, pattern: str, since: float) -> list[Line]:
+        """The lines so far that match, written after a moment (`time.monotonic`) by whichever start of it."""
+        with self._written:
+            return [line for line in self._lines if line.at >= since and re.search(pattern, line.text)]
 
     def end(self) -> None:
         """Ask it to end; `wait_until_gone` waits for that."""

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from controlplane.cli.demo.faults import NotSeen
-from controlplane.storage import approvals, executions, history
+from controlplane.domain.nodes import Instance, InstanceStatus
+from controlplane.storage import approvals, executions, history, nodes, steps
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Connection, make_engine, transaction
 from controlplane.storage.executions import Run
 from controlplane.storage.history import Entry
 
 SEE_SECONDS = 15.0
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.02
+MOST_STEPS = 200
 
 Value = TypeVar("Value")
 Look = Callable[[Connection], Awaitable[Value]]
@@ -44,13 +46,12 @@ class Database:
         Raises:
             NotSeen: not within 15 s; the message says what is there.
         """
-        found = self._until(
+        found = self._seen(
             lambda conn: approvals.newest(conn, execution_id, request_id),
-            lambda newest: newest is not None and (newest.status, newest.round) == (status, round_),
+            lambda newest: (newest.status, newest.round) == (status, round_),
+            f"{request_id} of {execution_id} {status} in round {round_}",
+            lambda newest: f"{newest.status} in round {newest.round}",
         )
-        if found is None or (found.status, found.round) != (status, round_):
-            there = f"{found.status} in round {found.round}" if found else "nothing"
-            raise NotSeen(f"expected {request_id} of {execution_id} {status} in round {round_}; found {there}")
         return Read(found, time.monotonic())
 
     def execution(self, execution_id: str, status: str) -> Run:
@@ -59,12 +60,55 @@ class Database:
         Raises:
             NotSeen: not within 15 s; the message says what is there.
         """
-        found = self._until(
-            lambda conn: executions.get(conn, execution_id), lambda run: run is not None and run.status == status
+        return self._run(execution_id, lambda run: run.status == status, str(status))
+
+    def taken(self, execution_id: str) -> Run:
+        """Wait until an execution is in an agent's hands.
+
+        Raises:
+            NotSeen: not within 15 s.
+        """
+        return self._run(execution_id, lambda run: run.instance_id is not None, "in an agent's hands")
+
+    def outcome(self, execution_id: str) -> Run:
+        """Wait until an execution is over, and its code has seen that too.
+
+        Raises:
+            NotSeen: not within 15 s.
+        """
+        return self._run(execution_id, lambda run: run.final and not run.outcome_pending, "over")
+
+    def run(self, execution_id: str) -> Run:
+        """An execution as it stands.
+
+        Raises:
+            NotSeen: there is none.
+        """
+        return self._run(execution_id, lambda _: True, "there")
+
+    def steps(self, execution_id: str) -> list[str]:
+        """The names of what an execution has done so far."""
+        found, _ = self._read(lambda conn: steps.page(conn, execution_id, after=0, limit=MOST_STEPS))
+        return [step.name for step in found]
+
+    def instance(self, node_id: str, base_url: str) -> str:
+        """Wait until an agent's process is registered at this address; its instance's id.
+
+        Raises:
+            NotSeen: not within 15 s.
+        """
+
+        def at(found: list[Instance]) -> list[str]:
+            live = [each for each in found if each.status is InstanceStatus.LIVE]
+            return [each.instance_id for each in live if each.base_url == base_url]
+
+        found = self._seen(
+            lambda conn: nodes.instances_there(conn, [node_id]),
+            lambda found: bool(at(found)),
+            f"{node_id} registered at {base_url}",
+            lambda found: [each.base_url for each in found],
         )
-        if found is None or found.status != status:
-            raise NotSeen(f"expected {execution_id} {status}; found {found.status if found else 'nothing'}")
-        return found
+        return at(found)[0]
 
     def history(self, approval_id: str) -> list[Entry]:
         """Everything that happened to one approval, oldest first."""
@@ -75,9 +119,25 @@ class Database:
         self._runner.run(self._engine.dispose())
         self._runner.close()
 
-    def _until(self, look: Look[Value], done: Callable[[Value], bool]) -> Value:
+    def _run(self, execution_id: str, holds: Callable[[Run], bool], expected: str) -> Run:
+        return self._seen(
+            lambda conn: executions.get(conn, execution_id),
+            holds,
+            f"{execution_id} {expected}",
+            lambda run: f"{run.status} ({run.error or run.status_reason})",
+        )
+
+    def _seen(
+        self,
+        look: Look[Value | None],
+        holds: Callable[[Value], bool],
+        expected: str,
+        said: Callable[[Value], object],
+    ) -> Value:
         deadline = time.monotonic() + SEE_SECONDS
-        while not done(found := self._read(look)) and time.monotonic() < deadline:
+        while (found := self._read(look)) is None or not holds(found):
+            if time.monotonic() > deadline:
+                raise NotSeen(f"expected {expected}; found {'nothing' if found is None else said(found)}")
             time.sleep(POLL_SECONDS)
         return found
 

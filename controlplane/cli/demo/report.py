@@ -83,7 +83,7 @@ class Report:
 
 def say_tails(programs: tuple[Program, ...]) -> None:
     """Print the last lines of each program to standard error, for a demo that failed."""
-    for program in programs:
+    for program in (each for each in programs if each.pid):
         click.echo(f"-- {program.name} --", err=True)
         for line in program.tail():
             click.echo(line, err=True)

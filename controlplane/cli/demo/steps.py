@@ -1,4 +1,4 @@
-"""What `holdshort demo --auto` does and sees, step by step; what is not seen ends it."""
+"""What `holdshort demo --auto` does and sees while its agent lives; what is not seen ends it."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from controlplane.cli.demo.faults import check
 from controlplane.cli.demo.readback import Read
-from controlplane.cli.demo.stage import CONTRACT, Call, Stage
+from controlplane.cli.demo.stage import CONTRACT, Stage, Started
 from controlplane.domain import signatures
 
 SHORT_HOURS = 1.5 / 3600
@@ -17,15 +17,11 @@ Tell = Callable[[str, float], None]
 
 
 class Asked(NamedTuple):
-    """A run that waits for its first answer."""
+    """A run that waits for its first answer, and when it was begun (`time.monotonic`)."""
 
-    call: Call
+    run: str
+    begun: float
     read: Read
-
-    @property
-    def run(self) -> str:
-        """Its execution id."""
-        return self.call.execution_id
 
     @property
     def approval_id(self) -> str:
@@ -35,19 +31,19 @@ class Asked(NamedTuple):
 
 def signed_webhook(stage: Stage, tell: Tell) -> None:
     """Asked, waiting in PostgreSQL, decided by signed webhooks in two rounds and a sign-off, resumed each time."""
-    asked = _ask(stage, "signed")
-    tell("asked: PostgreSQL has the approval pending, the execution waiting", asked.read.at - asked.call.begun)
-    took = _decide(stage, asked.approval_id, "request-changes", "Name the clause.", "analysis: request_changes Name")
+    asked = ask(stage, "signed")
+    tell("asked: PostgreSQL has the approval pending, the execution waiting", asked.read.at - asked.begun)
+    took = decide(stage, asked.approval_id, "request-changes", "Name the clause.", "analysis: request_changes Name")
     tell("webhook: changes wanted; the agent resumed with the feedback", took)
     second = stage.database.approval(asked.run, "analysis", "pending", round_=2)
-    took = _decide(stage, second.approval.approval_id, "approve", "", "analysis: approved")
+    took = decide(stage, second.approval.approval_id, "approve", "", "analysis: approved")
     tell("webhook: round 2 approved; the agent resumed", took)
-    tell("webhook: signed off; the agent finished, PostgreSQL has its result", _sign_off(stage, asked))
+    tell("webhook: signed off; the agent finished, PostgreSQL has its result", sign_off(stage, asked.run))
 
 
 def tampered(stage: Stage, tell: Tell) -> None:
     """A webhook whose body was changed on its way is refused, and nothing changes."""
-    asked = _ask(stage, "tampered")
+    asked = ask(stage, "tampered")
     rejected = _body(asked, "rejected")
     signature = signatures.sign_hex(stage.secret, rejected)
     begun = time.monotonic()
@@ -60,15 +56,14 @@ def tampered(stage: Stage, tell: Tell) -> None:
     tell(f"401 {answer.json()['error']}; PostgreSQL still has the approval pending", took)
     answer = stage.webhook(rejected, signature)
     check(answer.status_code == 200, "200 for the bytes that were signed", f"{answer.status_code} {answer.text}")
-    check(asked.call.result()["status"] == "rejected", "the agent's result `rejected`", asked.call.result())
-    stage.database.execution(asked.run, "cancelled")
+    check_outcome(stage, asked.run, "cancelled", "rejected")
     tell("the bytes that were signed: rejected; the execution is cancelled", time.monotonic() - begun)
 
 
 def duplicate(stage: Stage, tell: Tell) -> None:
     """The same webhook again, and a rival one, are answered and have no effect."""
-    asked = _ask(stage, "duplicate")
-    _decide(stage, asked.approval_id, "approve", "", "analysis: approved")
+    asked = ask(stage, "duplicate")
+    decide(stage, asked.approval_id, "approve", "", "analysis: approved")
     begun = time.monotonic()
     again = stage.review(asked.approval_id, "resend").json()
     took = time.monotonic() - begun
@@ -82,17 +77,15 @@ def duplicate(stage: Stage, tell: Tell) -> None:
     tell("a rival webhook: `already_processed`, approved stands", took)
     settling = [entry.type for entry in stage.database.history(asked.approval_id) if entry.settles]
     check(settling == ["approval.approved"], "one row that decided it", settling)
-    tell("PostgreSQL has one row that decided it; the run goes on to its end", _sign_off(stage, asked))
+    tell("PostgreSQL has one row that decided it; the run goes on to its end", sign_off(stage, asked.run))
 
 
 def expiry(stage: Stage, tell: Tell) -> None:
     """An approval that nobody answers expires to the moment, by the system, and the agent sees it."""
-    asked = _ask(stage, "expiry", hours=SHORT_HOURS)
-    result = asked.call.result()
-    took = time.monotonic() - asked.call.begun
-    check(result["status"] == "expired", "the agent's result `expired`", result)
+    asked = ask(stage, "expiry", hours=SHORT_HOURS)
+    check_outcome(stage, asked.run, "cancelled", "expired")
+    took = time.monotonic() - asked.begun
     expired = stage.database.approval(asked.run, "analysis", "expired").approval
-    stage.database.execution(asked.run, "cancelled")
     (by,) = (entry.actor_kind for entry in stage.database.history(asked.approval_id) if entry.settles)
     check(by == "system", "the system as the one that expired it", by)
     tell("nobody answered: the agent resumed with `expired`, which is neither yes nor no", took)
@@ -103,7 +96,9 @@ def expiry(stage: Stage, tell: Tell) -> None:
 
 def control_plane_killed(stage: Stage, tell: Tell) -> None:
     """A kill -9 of the control plane while an agent waits: the question stays, the agent never notices."""
-    asked = _ask(stage, "server-killed")
+    started = stage.execute("server-killed", document=CONTRACT, hours=OPEN_HOURS)
+    caller = stage.hold(started)
+    asked = _asked(stage, started)
     agent = stage.agent.pid
     begun = time.monotonic()
     stage.control_plane.kill()
@@ -113,56 +108,28 @@ def control_plane_killed(stage: Stage, tell: Tell) -> None:
     stage.control_plane.start()
     stage.control_plane.wait_until_ready()
     tell("started again, ready for decisions", time.monotonic() - begun)
-    took = _decide(stage, asked.approval_id, "approve", "", "analysis: approved")
+    took = decide(stage, asked.approval_id, "approve", "", "analysis: approved")
     tell("webhook: approved; the agent, which never stopped, resumed", took)
-    took = _sign_off(stage, asked)
-    check(stage.agent.running and stage.agent.pid == agent, "the agent's own process all the time", stage.agent.pid)
-    tell("the call made before the kill got its result", took)
-
-
-def agent_killed(stage: Stage, tell: Tell) -> None:
-    """A kill -9 of the agent while it waits, decided meanwhile: wait_for_resume returns it, the run goes on."""
-    asked = _ask(stage, "agent-killed")
     begun = time.monotonic()
-    stage.agent.kill()
-    answer = stage.review(asked.approval_id, "approve", "While you were away.").json()
-    check(answer.get("status") == "processed", "the decision to be taken while the agent is dead", answer)
-    stage.database.approval(asked.run, "analysis", "approved")
-    tell("kill -9; approved meanwhile, PostgreSQL has the decision", time.monotonic() - begun)
-    stage.agent.start()
-    stage.agent.wait_until_ready()
-    found = stage.call("look_up", f"{asked.run}-look-up", {"execution_id": asked.run, "question": "analysis"})
-    result = found.result()
-    took = time.monotonic() - found.begun
-    wanted = {"status": "approved", "feedback": "While you were away.", "round": 1}
-    check(result == wanted, f"wait_for_resume to return {wanted}", result)
-    tell("started again: wait_for_resume returned the decision", took)
-    again = Asked(stage.call("review_contract", asked.run, {"document": CONTRACT, "hours": OPEN_HOURS}), asked.read)
-    stage.agent.wrote("analysis: approved While you were away", again.call.begun)
-    took = _sign_off(stage, again)
-    rounds = stage.database.approval(asked.run, "analysis", "approved").approval.round
-    check(rounds == 1, "the analysis to be asked once", f"{rounds} rounds")
-    tell("the run went on where it was, and asked nothing twice", took)
+    sign_off(stage, asked.run)
+    result = caller.result()
+    check(result["status"] == "approved", "the caller's result `approved`", result)
+    check(stage.agent.running and stage.agent.pid == agent, "the agent's own process all the time", stage.agent.pid)
+    tell("signed off; whoever called before the kill, and asked on, got the result", time.monotonic() - begun)
 
 
-STEPS: tuple[tuple[str, Callable[[Stage, Tell], None]], ...] = (
-    ("signed webhook", signed_webhook),
-    ("tampered webhook", tampered),
-    ("duplicate webhook", duplicate),
-    ("expiry", expiry),
-    ("control plane killed", control_plane_killed),
-    ("agent killed", agent_killed),
-)
-
-
-def _ask(stage: Stage, word: str, hours: float = OPEN_HOURS) -> Asked:
+def ask(stage: Stage, word: str, hours: float = OPEN_HOURS, seconds: float = 0) -> Asked:
     """Start a run and wait until PostgreSQL says that it waits."""
-    call = stage.call("review_contract", f"{stage.name}-{word}", {"document": CONTRACT, "hours": hours})
-    stage.database.execution(call.execution_id, "waiting")
-    return Asked(call, stage.database.approval(call.execution_id, "analysis", "pending"))
+    return _asked(stage, stage.execute(word, document=CONTRACT, hours=hours, seconds=seconds))
 
 
-def _decide(stage: Stage, approval_id: str, action: str, feedback: str, then: str) -> float:
+def _asked(stage: Stage, started: Started) -> Asked:
+    stage.database.execution(started.execution_id, "waiting")
+    read = stage.database.approval(started.execution_id, "analysis", "pending")
+    return Asked(started.execution_id, started.begun, read)
+
+
+def decide(stage: Stage, approval_id: str, action: str, feedback: str, then: str) -> float:
     """Have the review service decide; the seconds from its click until the agent wrote `then`."""
     begun = time.monotonic()
     answer = stage.review(approval_id, action, feedback)
@@ -172,16 +139,25 @@ def _decide(stage: Stage, approval_id: str, action: str, feedback: str, then: st
     return stage.agent.wrote(then, begun).at - begun
 
 
-def _sign_off(stage: Stage, asked: Asked) -> float:
-    """Approve a run's second question; the seconds from the click until its result is there and stored."""
-    question = stage.database.approval(asked.run, "sign-off", "pending").approval
+def sign_off(stage: Stage, run: str) -> float:
+    """Approve a run's second question; the seconds from the click until PostgreSQL has its result."""
+    question = stage.database.approval(run, "sign-off", "pending").approval
     begun = time.monotonic()
-    _decide(stage, question.approval_id, "approve", "", "sign-off: approved")
-    result = asked.call.result()
-    check(result["status"] == "approved", "the agent's result `approved`", result)
-    stored = stage.database.execution(asked.run, "succeeded").result
-    check(stored is not None and json.loads(stored) == result, "the agent's result in PostgreSQL", stored)
+    decide(stage, question.approval_id, "approve", "", "sign-off: approved")
+    check_outcome(stage, run, "succeeded", "approved")
     return time.monotonic() - begun
+
+
+def check_outcome(stage: Stage, run: str, status: str, result: str) -> None:
+    """Go on only if PostgreSQL has the run over with this status, and the agent's result says this.
+
+    Raises:
+        NotSeen: it has not.
+    """
+    found = stage.database.outcome(run)
+    check(found.status == status, f"{run} {status}", f"{found.status} ({found.error or found.status_reason})")
+    returned = json.loads(found.result or b"{}").get("status")
+    check(returned == result, f"the agent's result `{result}` in PostgreSQL", found.result)
 
 
 def _body(asked: Asked, decision: str) -> bytes:
