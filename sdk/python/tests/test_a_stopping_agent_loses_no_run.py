@@ -193,13 +193,13 @@ async def test_hundreds_that_wait_are_given_back_in_a_few_calls(
 ) -> None:
     async with serving(heard) as url, program(url, tmp_path) as agent:
         await eventually(lambda: launcher.book.instances, 20)
-        runs = await asyncio.gather(*(launcher.start(f"run-{n}", "asks", name=f"x{n}") for n in range(300)))
-        await eventually(lambda: len(plane.pending()) == 300, 60)
+        runs = await asyncio.gather(*(launcher.start(f"run-{n}", "asks", name=f"x{n}") for n in range(150)))
+        await eventually(lambda: len(plane.pending()) == 150, 60)
         agent.terminate()
         await agent.ended(20)
     assert {(run.status, run.instance_id) for run in runs} == {("waiting", None)}
     sizes = [len(body["executions"]) for word, body in heard.told if word == "hand-back"]
-    assert sum(sizes) == 300
+    assert sum(sizes) == 150
     assert len(sizes) <= 5
 
 

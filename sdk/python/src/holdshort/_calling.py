@@ -8,6 +8,8 @@ from holdshort._wire import Executed
 
 # What stands between often cuts a call that is silent for a minute.
 _HOLD_S = 50.0
+# The first call is short, so that it is soon known that the run was made; from then on no outage is too long.
+_FIRST_HOLD_S = 1.0
 _PACE_S = 1.0
 
 
@@ -51,7 +53,8 @@ class Calling:
         if self._stands is not None and (self._stands.final or not left):
             return None
         self._asked_at = now
-        return _node_routes.held_execute(*self._target, key=self._key, wait=min(left, _HOLD_S))
+        longest = _HOLD_S if self._stands else _FIRST_HOLD_S
+        return _node_routes.held_execute(*self._target, key=self._key, wait=min(left, longest))
 
     def patience(self, own: float | None) -> float | None:
         """Seconds to go on sending it: the client's own, and once the run is made as long as it is waited for."""

@@ -331,6 +331,7 @@ class _Table:
             ApprovalChanged,
             AlreadyDecided,
             ExecutionExists,
+            IdempotencyConflict,
             StepTooLarge,
         )
     }
