@@ -166,6 +166,7 @@ class Agent(Runner, Work):
         if run is None:
             raise _errors.NoExecution("pause_sync works in a plain reasoner's thread; elsewhere await pause()")
         made = approval_request_id or run.rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
+        run.steps.pausing(made)
         return run.blocking(lambda: self.pause(made, **question))
 
     async def wait_for_resume(

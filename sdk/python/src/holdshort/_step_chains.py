@@ -6,49 +6,37 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import CodeType
 from typing import Any, NamedTuple, Optional
 from weakref import ref
 
-import msgspec
-
 from holdshort._step_book import Book, Place
-
-
-class Deed(NamedTuple):
-    """One call of `step`: its name, what it does, and the type of what that returns."""
-
-    name: str
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    kind: Any
-
-    def same(self) -> tuple[object, ...]:
-        """Equal for calls of the same function with equal arguments, as they are now."""
-        named = tuple((name, _as_it_is(value)) for name, value in sorted(self.kwargs.items()))
-        return (self.function, tuple(map(_as_it_is, self.args)), named)
+from holdshort._step_calls import Deed
+from holdshort._step_tasks import known
 
 
 class Chain:
     """The steps of one task or thread, one after the other.
 
     Args:
-        owner: the task or thread.
         place: where it begins.
+        owner: the task or thread; the first that asks when it is not known yet.
     """
 
-    def __init__(self, owner: object, place: Place) -> None:
-        self._owner = ref(owner)
+    def __init__(self, place: Place, owner: object | None = None) -> None:
         self.place = place
-        self.made_of: Ticket | None = None
+        self.born_of: object = None
+        self._owner = None if owner is None else ref(owner)
         self._raised: tuple[Place, str, tuple[object, ...]] | None = None
 
     def belongs_to(self, owner: object) -> bool:
         """True for its task or thread."""
-        return self._owner() is owner
+        if self._owner is None:
+            self.give_to(owner)
+        return self._owner is not None and self._owner() is owner
 
     def give_to(self, owner: object) -> None:
-        """Go on in another thread."""
+        """Go on in this task or thread."""
         self._owner = ref(owner)
 
     def place_of(self, deed: Deed) -> Place:
@@ -68,7 +56,6 @@ class Ticket(NamedTuple):
     """A call of `step` that was made, and may be awaited in a task of its own later."""
 
     deed: Deed
-    chain: Chain
     place: Place
     rank: int
 
@@ -83,20 +70,24 @@ class _Standing(NamedTuple):
 
 
 _standing: ContextVar[_Standing | None] = ContextVar("holdshort_steps", default=None)
+_inside: ContextVar["Chains | None"] = ContextVar("holdshort_inside_step", default=None)
 
 
 class Chains:
     """The chains of one run.
 
-    A task's first step, or pause, makes its chain; it is known by where its starter stood, what it does first, and the
-    how-many-eth it is of those alike, in the order of their calls.
+    A task's chain begins where its creator stood, as the how-many-eth of its kind that was created there: of the calls
+    of step under one name in the order of the calls, of other coroutines by the name of their function. Threads have
+    no creator that could be asked; theirs begin with what they do first.
 
     Args:
         book: of the same run.
+        called: the code of the coroutines that tickets are for.
     """
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, called: CodeType) -> None:
         self._book = book
+        self._called = called
         self._ranks: Counter[tuple[str, str]] = Counter()
         self._raised: dict[tuple[str, str], list[tuple[tuple[object, ...], int]]] = {}
         self._lock = threading.Lock()
@@ -104,12 +95,27 @@ class Chains:
     @contextmanager
     def begun(self) -> Iterator[None]:
         """While the run's main task, which this is, is in the run."""
-        root = Chain(_me(), Place())
+        root = Chain(Place(), _me())
         token = _standing.set(_Standing(self, root, root.place, _standing.get()))
+        try:
+            with known(_heir):
+                yield
+        finally:
+            _standing.reset(token)
+
+    @property
+    def inside(self) -> bool:
+        """True in what a step does."""
+        return _inside.get() is self
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """While a step is done: what it calls is no step of its own."""
+        token = _inside.set(self)
         try:
             yield
         finally:
-            _standing.reset(token)
+            _inside.reset(token)
 
     def moved_here(self) -> None:
         """Take this thread for the one that its starter's chain goes on in."""
@@ -124,36 +130,47 @@ class Chains:
         place = standing.place if standing else Place()
         return self._fork(me, place, first, self._take(place, first))
 
-    def called(self, deed: Deed) -> Ticket:
+    def call(self, deed: Deed) -> Ticket:
         """Take a call's rank now: a coroutine may be given to a task of its own, and those run in any order."""
-        chain = self.here(deed.name)
-        rank = self._rank_before(chain.place, deed) or self._take(chain.place, deed.name)
-        return Ticket(deed, chain, chain.place, rank)
+        place = self.here(deed.name).place
+        return Ticket(deed, place, self._rank_before(place, deed) or self._take(place, deed.name))
 
-    def awaited(self, ticket: Ticket) -> Chain:
-        """The chain that a call turns out to belong to: its awaiter's, or a new one when a task was made of it."""
+    def awaited(self, ticket: Ticket) -> tuple[Chain, bool]:
+        """The chain that a call turns out to belong to, and whether a task was made of it that has no other steps."""
         me, standing = _me(), self._find()
-        name = ticket.deed.name
         if standing is not None and standing.chain.belongs_to(me):
-            self._give_back(ticket.place, name, ticket.rank)
-            return standing.chain
-        chain = self._fork(me, ticket.place, name, ticket.rank)
-        chain.made_of = ticket
-        return chain
+            self._give_back(ticket.place, ticket.deed.name, ticket.rank)
+            return standing.chain, False
+        return self._fork(me, ticket.place, ticket.deed.name, ticket.rank), True
 
     def done(self, chain: Chain, behind: Place) -> None:
         """Go on behind a step that is stored."""
         chain.place = behind
         self._moved(chain)
 
-    def raised(self, chain: Chain, ticket: Ticket, place: Place) -> None:
+    def raised(self, chain: Chain, ticket: Ticket, place: Place, *, alone: bool) -> None:
         """Go on behind a call that raised at this place; the same call again is known for the one that it repeats."""
         name, same = ticket.deed.name, ticket.deed.same()
         chain.raised(place, name, same, self._book.raised(place, name))
-        if chain.made_of is ticket:
+        if alone:
             with self._lock:
                 self._raised.setdefault((ticket.place.here, name), []).append((same, ticket.rank))
         self._moved(chain)
+
+    def bear(self, standing: _Standing, coroutine: Any) -> Callable[[Any], None] | None:
+        """Give a task that is being created its chain; returns what is to be told the task."""
+        if getattr(coroutine, "cr_code", None) is self._called or standing.chain.born_of is coroutine:
+            return None
+        kind = f"&{getattr(coroutine, '__qualname__', type(coroutine).__name__)}"
+        chain = Chain(self._book.forked(standing.place, kind, self._take(standing.place, kind)))
+        chain.born_of = coroutine
+        self._moved(chain)
+
+        def born(task: Any) -> None:
+            chain.born_of = None
+            chain.give_to(task)
+
+        return born
 
     def _moved(self, chain: Chain) -> None:
         """Let tasks that are created from now on be known by where this one stands now."""
@@ -161,7 +178,7 @@ class Chains:
         _standing.set(_Standing(self, chain, chain.place, standing.outer if standing else _standing.get()))
 
     def _fork(self, me: object, place: Place, first: str, rank: int) -> Chain:
-        chain = Chain(me, self._book.forked(place, first, rank))
+        chain = Chain(self._book.forked(place, first, rank), me)
         self._moved(chain)
         return chain
 
@@ -185,9 +202,20 @@ class Chains:
             return self._ranks[place.here, first]
 
     def _give_back(self, place: Place, first: str, rank: int) -> None:
+        key = (place.here, first)
         with self._lock:
-            if self._ranks[place.here, first] == rank:
-                self._ranks[place.here, first] -= 1
+            if self._ranks[key] == rank:
+                self._ranks[key] -= 1
+            if not self._ranks[key]:
+                del self._ranks[key]
+
+
+def _heir(coroutine: Any) -> Callable[[Any], None] | None:
+    """Called in the context of a task that is being created; outside runs and inside steps it is not counted."""
+    standing = _standing.get()
+    if standing is None or standing.chains.inside:
+        return None
+    return standing.chains.bear(standing, coroutine)
 
 
 def _me() -> object:
@@ -196,23 +224,3 @@ def _me() -> object:
     except RuntimeError:
         task = None
     return task or threading.current_thread()
-
-
-def _as_it_is(value: Any) -> object:
-    """The value as it is now, or at least which one it is."""
-    try:
-        return msgspec.json.encode(value)
-    except Exception:  # whatever an argument may be
-        return _Itself(value)
-
-
-class _Itself:
-    """Equal to nothing but the same object."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other._value is self._value
-
-    __hash__ = None  # type: ignore[assignment]  # never looked up

@@ -1,20 +1,19 @@
 """Steps of one run: done once, stored before they are returned, and found again when the run is started again."""
 
 import asyncio
-import inspect
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdshort import _routes
 from holdshort._errors import ExecutionFinished, NoExecution, StepMismatch
-from holdshort._step_book import Book, Place
-from holdshort._step_chains import Chain, Chains, Deed, Ticket
+from holdshort._step_book import Book, Place, kept_at, proof_of
+from holdshort._step_calls import Deed
+from holdshort._step_chains import Chain, Chains, Ticket
 from holdshort._step_results import decoded, encoded
 from holdshort._wire import Step, ended_by_approval
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from holdshort._runs import Run
 
 log = logging.getLogger("holdshort")
-_inside: ContextVar["Steps | None"] = ContextVar("holdshort_inside_step", default=None)
 
 
 class Steps:
@@ -35,7 +33,7 @@ class Steps:
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._book = Book()
-        self._chains = Chains(self._book)
+        self._chains = Chains(self._book, Steps.do.__code__)
         self._lock = threading.Lock()
         self._opening = asyncio.Lock()
         self._opened = False
@@ -63,32 +61,34 @@ class Steps:
 
     def called(self, deed: Deed) -> Ticket | None:
         """A ticket for this call; None inside another step, which it is a part of."""
-        return None if _inside.get() is self else self._chains.called(deed)
+        return None if self._chains.inside else self._chains.call(deed)
 
     async def do(self, ticket: Ticket) -> Any:
         """The step's stored result, after doing it if there is none."""
-        deed, chain = ticket.deed, self._chains.awaited(ticket)
+        deed, (chain, alone) = ticket.deed, self._chains.awaited(ticket)
         with self._working():
             if not self._opened:
                 await self._open()
             place = chain.place_of(deed)
-            step = self._find(place, deed.name)
+            proof = deed.proof()
+            step = self._find(place, deed.name, proof)
             if step is None:
-                with self._raising(chain, ticket, place), self._part_of_it():
-                    step = await self._keep(deed, place, await perform(deed))
+                with self._raising(chain, ticket, place, alone=alone), self._chains.within():
+                    step = await self._keep(deed, place, proof, await deed.perform())
             return self._done(chain, place, step, deed)
 
     def do_blocking(self, ticket: Ticket) -> Any:
         """As `do`, in the thread of a plain function."""
-        deed, chain = ticket.deed, self._chains.awaited(ticket)
+        deed, (chain, alone) = ticket.deed, self._chains.awaited(ticket)
         if not self._opened:
             self._run.blocking(self._open)
         place = chain.place_of(deed)
-        step = self._find(place, deed.name)
+        proof = deed.proof()
+        step = self._find(place, deed.name, proof)
         if step is None:
-            with self._raising(chain, ticket, place), self._part_of_it():
-                result = perform_blocking(deed, self._run.blocking)
-                step = self._run.blocking(lambda: self._keep(deed, place, result))
+            with self._raising(chain, ticket, place, alone=alone), self._chains.within():
+                result = deed.perform_blocking(self._run.blocking)
+                step = self._run.blocking(lambda: self._keep(deed, place, proof, result))
         return self._done(chain, place, step, deed)
 
     async def _open(self) -> None:
@@ -107,26 +107,29 @@ class Steps:
                 yield step
             after = page.next_after
 
-    def _find(self, place: Place, name: str) -> Step | None:
+    def _find(self, place: Place, name: str, proof: str) -> Step | None:
         self._run.check()
         try:
-            return self._book.find(place, name)
+            step = self._book.find(place, name, proof)
         except StepMismatch as end:
             # The whole run ends, also where the code gathers the errors of its tasks and goes on.
             if self._run.on_loop:
                 self._run.interrupt(end)
             self._run.ended(end)
             raise
+        if step is not None and proof and proof_of(step) not in {"", proof}:
+            told = "the stored result of step %r of %s was made with other arguments than this call has"
+            log.warning(told, name, self._run.execution_id)
+        return step
 
-    async def _keep(self, deed: Deed, place: Place, result: Any) -> Step:
+    async def _keep(self, deed: Deed, place: Place, proof: str, result: Any) -> Step:
         """Store a result before anybody sees it; of two results the first stands."""
         raw = encoded(deed.name, result)
         decoded(deed.name, msgspec.json.decode(raw), deed.kind)
         with self._lock:
             occurrence = self._book.number(place, deed.name)
-        call = _routes.keep_step(
-            self._run.execution_id, deed.name, msgspec.Raw(raw), occurrence=occurrence, previous=place.here
-        )
+        previous, kept = kept_at(place, proof), msgspec.Raw(raw)
+        call = _routes.keep_step(self._run.execution_id, deed.name, kept, occurrence=occurrence, previous=previous)
         with self._working():
             try:
                 return await self._run.send(call)
@@ -135,7 +138,7 @@ class Steps:
                     raise
                 log.warning("step %r of %s was done but not kept: %s", deed.name, self._run.execution_id, over)
                 plain = msgspec.json.decode(raw)
-                return Step(name=deed.name, occurrence=occurrence, position=0, previous=place.here, result=plain)
+                return Step(name=deed.name, occurrence=occurrence, position=0, previous=previous, result=plain)
 
     def _done(self, chain: Chain, place: Place, step: Step, deed: Deed) -> Any:
         with self._lock:
@@ -144,21 +147,12 @@ class Steps:
         return decoded(deed.name, step.result, deed.kind)
 
     @contextmanager
-    def _raising(self, chain: Chain, ticket: Ticket, place: Place) -> Iterator[None]:
+    def _raising(self, chain: Chain, ticket: Ticket, place: Place, *, alone: bool) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            self._chains.raised(chain, ticket, place)
+            self._chains.raised(chain, ticket, place, alone=alone)
             raise
-
-    @contextmanager
-    def _part_of_it(self) -> Iterator[None]:
-        """What the step does itself is no step of its own."""
-        token = _inside.set(self)
-        try:
-            yield
-        finally:
-            _inside.reset(token)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -174,30 +168,3 @@ class Steps:
         finally:
             if task is not None and mine:
                 self._busy.discard(task)
-
-
-async def perform(deed: Deed) -> Any:
-    """Call the function: on the loop when it is async, else in a thread, so that it never holds up the loop."""
-    if inspect.iscoroutinefunction(deed.function):
-        return await deed.function(*deed.args, **deed.kwargs)
-    result = await asyncio.to_thread(_called, deed)
-    return await result if inspect.isawaitable(result) else result
-
-
-def perform_blocking(deed: Deed, on_loop: Callable[[Callable[[], Any]], Any]) -> Any:
-    """Call the function in this thread; what it returns to be awaited is awaited on the run's loop."""
-    result = _called(deed)
-    if not inspect.isawaitable(result):
-        return result
-    return on_loop(lambda: _outcome(result))
-
-
-def _called(deed: Deed) -> Any:
-    try:
-        return deed.function(*deed.args, **deed.kwargs)
-    except StopIteration as error:  # a future refuses it
-        raise RuntimeError(f"step {deed.name!r} raised {error!r}") from error
-
-
-async def _outcome(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable

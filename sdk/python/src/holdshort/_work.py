@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 from unicodedata import category
 
 from holdshort._errors import NoExecution
-from holdshort._step_chains import Deed
+from holdshort._step_calls import Deed
 from holdshort._step_results import annotation
-from holdshort._steps import perform, perform_blocking
 
 if TYPE_CHECKING:
     from holdshort._runs import Run
@@ -80,7 +79,7 @@ class Work:
             raise NoExecution("step_sync would block the event loop; await step() here")
         deed = Deed(name, fn, args, kwargs, annotation(fn))
         ticket = run.steps.called(deed)
-        result = perform_blocking(deed, run.blocking) if ticket is None else run.steps.do_blocking(ticket)
+        result = deed.perform_blocking(run.blocking) if ticket is None else run.steps.do_blocking(ticket)
         return cast("T", result)
 
     def _step(self, deed: Deed) -> Coroutine[Any, Any, Any]:
@@ -89,7 +88,7 @@ class Work:
             raise NoExecution("step is awaited by async code on the run's own loop; in a thread use step_sync")
         # The call counts, not when its coroutine first runs: start order is the same on every replay.
         ticket = run.steps.called(deed)
-        return perform(deed) if ticket is None else run.steps.do(ticket)
+        return deed.perform() if ticket is None else run.steps.do(ticket)
 
     def _running(self, name: str) -> "Run":
         run = self._run()
