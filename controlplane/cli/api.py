@@ -7,15 +7,27 @@ import click
 import httpx
 
 from controlplane.cli.faults import Fault
+from controlplane.domain.errors import FieldFault
+from controlplane.domain.ids import check_name
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 SECONDS = 10.0
+PASSING = frozenset({429, 502, 503, 504})
 
 Document = Mapping[str, Any]
 
 
 class ApiFault(Fault):
-    """The control plane said no, or could not be reached; the message is its own sentence."""
+    """The control plane said no, or could not be reached; the message is its own sentence.
+
+    Args:
+        message: for people.
+        passing: the same call may well work a little later.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 url_option = click.option(
@@ -53,27 +65,52 @@ class Api:
             raise ApiFault(f"{self._url} answered without {member}; is it a control plane?")
         return found
 
-    def post(self, path: str, body: Document) -> Document:
+    def post(self, path: str, body: Document, **headers: str) -> Document:
         """Post a document and read the answer.
 
         Raises:
             ApiFault: as `get`.
         """
-        return self._call("POST", path, json=dict(body))
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._call("POST", path, json=dict(body), headers=named)
 
     def _call(self, method: str, path: str, **rest: Any) -> Document:
         try:
             reply = httpx.request(method, f"{self._url}/api/v1{path}", timeout=SECONDS, trust_env=False, **rest)
             document = reply.json()
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
-            raise ApiFault(f"{self._url} cannot be reached ({fault}); is it running? --url names another") from fault
+            why = f"{self._url} cannot be reached ({fault}); is it running? --url names another"
+            raise ApiFault(why, passing=True) from fault
         except ValueError:
             raise ApiFault(f"{self._url} answered {reply.status_code} without JSON; is it a control plane?") from None
         if not reply.is_success:
-            raise ApiFault(_sentence(reply.status_code, document))
+            raise ApiFault(_sentence(reply.status_code, document), passing=reply.status_code in PASSING)
         return document if isinstance(document, dict) else {}
 
 
 def _sentence(status: int, document: Any) -> str:
     known = document if isinstance(document, dict) else {}
-    return f"{known.get('error', 'refused')} ({status}): {known.get('message', 'the control plane gave no reason')}"
+    said = f"{known.get('error', 'refused')} ({status}): {known.get('message', 'the control plane gave no reason')}"
+    registered = known.get("registered")
+    if not isinstance(registered, list):
+        return said
+    return f"{said}\nregistered: {', '.join(map(str, registered)) or 'nothing'}"
+
+
+def segment(name: str, parameter: str) -> str:
+    """An id as a part of a path.
+
+    Args:
+        name: as it was typed.
+        parameter: the command's word for it, such as EXECUTION_ID.
+
+    Raises:
+        click.BadParameter: no execution or node can have this id.
+    """
+    try:
+        found = check_name(parameter, name)
+    except FieldFault as fault:
+        raise click.BadParameter(fault.rule, param_hint=parameter) from fault
+    if not name.strip("."):
+        raise click.BadParameter("must not be of dots only", param_hint=parameter)
+    return found

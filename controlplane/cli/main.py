@@ -9,7 +9,18 @@ import click
 
 from controlplane.cli.faults import fault_of
 
-COMMANDS = ("demo", "dev", "serve", "migrate", "approvals", "deliveries", "sign")
+COMMANDS = (
+    "demo",
+    "dev",
+    "serve",
+    "migrate",
+    "execute",
+    "executions",
+    "nodes",
+    "approvals",
+    "deliveries",
+    "sign",
+)
 
 
 class Commands(click.Group):

@@ -34,10 +34,15 @@ def print_fields(document: Mapping[str, Any]) -> None:
     width = max((len(name) for name in document), default=0)
     for name, value in document.items():
         if value is not None:
-            click.echo(f"{name:<{width}}  {_cell(value).plain}")
+            click.echo(f"{name:<{width}}  {literal(value)}")
+
+
+def literal(value: Any) -> str:
+    """A value as text that is safe to show: no control character in it reaches the terminal."""
+    shown = "" if value is None else value if isinstance(value, str) else json.encode(value).decode()
+    return "".join(character if character.isprintable() else "·" for character in shown)
 
 
 def _cell(value: Any) -> Text:
-    """A value as literal text: nothing in it is read as markup, no control character reaches the terminal."""
-    shown = "" if value is None else value if isinstance(value, str) else json.encode(value).decode()
-    return Text("".join(character if character.isprintable() else "·" for character in shown))
+    """A value as a cell: nothing in it is read as markup."""
+    return Text(literal(value))

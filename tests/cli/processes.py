@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -138,7 +138,11 @@ def gone(pid: int) -> bool:
 
 
 def wait_until_gone(*pids: int) -> None:
+    wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+def wait_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not all(gone(pid) for pid in pids):
-        assert time.monotonic() < deadline, f"still there: {[pid for pid in pids if not gone(pid)]}"
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for has not come to pass"
         time.sleep(0.02)
