@@ -100,6 +100,9 @@ def run_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
         headers |= {"X-Run-ID": sent.run_id, "X-Workflow-ID": sent.run_id}
     if sent.parent_execution_id is not None:
         headers["X-Parent-Execution-ID"] = sent.parent_execution_id
+    if sent.replay:
+        # Another process may be at that address by now; one that is not meant would have the run taken away again.
+        headers["X-Holdshort-Instance"] = quote(sent.instance_id, safe="")
     if sent.time_left is not None:
         headers["X-Holdshort-Time-Left"] = f"{sent.time_left:.3f}"
     path = SKILLS_PATH if sent.skill else REASONERS_PATH

@@ -142,9 +142,10 @@ def test_a_run_is_sent_as_its_raw_input_under_its_fence():
         "X-Parent-Execution-ID": "p",
         "X-Holdshort-Fence": "1",
         "X-Holdshort-Steps": "2",
+        "X-Holdshort-Instance": "i1",
         "X-Holdshort-Time-Left": "12.500",
     }
-    bare = sent(input=None, run_id=None, time_left=None)
+    bare = sent(input=None, run_id=None, time_left=None, replay=False)
     assert run_request(bare)[2] == b"{}"
     assert set(run_request(bare)[1]) == {"X-Execution-ID", "X-Holdshort-Fence", "X-Holdshort-Steps"}
 

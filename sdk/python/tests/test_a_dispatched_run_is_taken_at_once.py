@@ -138,6 +138,19 @@ async def test_the_same_dispatch_again_has_no_effect(
     assert run.result == ["d"]
 
 
+async def test_a_run_that_was_meant_for_an_earlier_process_here_is_not_taken(
+    launcher: Launcher, may_finish: asyncio.Event, agent: Agent
+) -> None:
+    run = launcher.queue("run-1", "works", document="d")
+    refused = await launcher.give("run-1", X_Holdshort_Instance="earlier")
+    assert (refused.status_code, refused.json()["error"]) == (503, "other_instance")
+    assert not processing(agent, "run-1")
+    url = launcher.book.instances[run.instance_id or ""].told.base_url
+    assert (await launcher.send(run, url, X_Holdshort_Instance=run.instance_id or "")).status_code == 202
+    may_finish.set()
+    assert (await launcher.ended("run-1")).result == ["d"]
+
+
 async def test_a_run_that_comes_again_goes_on_under_the_new_fence(
     launcher: Launcher, may_finish: asyncio.Event, plane: ControlPlane
 ) -> None:

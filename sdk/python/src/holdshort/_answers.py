@@ -33,6 +33,11 @@ def invalid(field: str, rule: str) -> Answered:
     return problem(422, "invalid_input", f"{field}: {rule}", errors=[{"field": field, "rule": rule}])
 
 
+def not_meant() -> Answered:
+    """503: the process that this was sent to is not here any more; the control plane will know that soon."""
+    return problem(503, "other_instance", "another process was at this address when the run was sent; send it again")
+
+
 def stopping(end: HandedBack | None = None, **known: Any) -> Answered:
     """503: this process stops, and another one (or this one, started again) goes on with the run."""
     told = end or HandedBack("this agent is stopping; call it again when it is back")

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from holdshort import _errors
-from holdshort._answers import Answered, invalid, problem, stopping
+from holdshort._answers import Answered, invalid, not_meant, problem, stopping
 from holdshort._reasoners import Reasoner
 from holdshort._runner import Runner
 from holdshort._runs import FENCE_HEADER, Run, log
@@ -25,6 +25,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
     execution_id: str
     fence: int
+    instance_id: str | None = None
     run_id: str | None = None
     parent_execution_id: str | None = None
     stored_steps: int | None = None
@@ -59,6 +60,7 @@ def order_of(headers: Mapping[str, str], execution_id: str | None) -> Order | An
         return Order(
             execution_id=execution_id,
             fence=int(headers[FENCE_HEADER]),
+            instance_id=headers.get("x-holdshort-instance"),
             run_id=headers.get("x-run-id"),
             parent_execution_id=headers.get("x-parent-execution-id"),
             stored_steps=int(headers.get("x-holdshort-steps") or 0),
@@ -80,7 +82,7 @@ def cancellation_of(headers: Mapping[str, str], body: bytes) -> tuple[int, str] 
 
 
 class Dispatches:
-    """The dispatched runs that are in progress here, by execution id.
+    """The dispatched runs that are in progress here, by execution id; `instance_id` is what this process registers as.
 
     Args:
         agent: whose they are.
@@ -92,6 +94,7 @@ class Dispatches:
         self._agent = agent
         self._reasoners = reasoners
         self._holder = holder
+        self.instance_id = ""
         self._going: dict[str, _Going] = {}
         # A dispatch whose answer was lost comes again, perhaps when its run is over.
         self._taken: OrderedDict[str, int] = OrderedDict()
@@ -109,6 +112,8 @@ class Dispatches:
         """
         if self._agent.registry.draining:
             return stopping()
+        if order.instance_id not in {None, self.instance_id}:
+            return not_meant()
         accepted = Answered(202, {"status": "processing", "execution_id": order.execution_id})
         if order.fence <= self._taken.get(order.execution_id, -1):
             return accepted

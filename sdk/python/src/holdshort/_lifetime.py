@@ -25,7 +25,6 @@ class Lifetime:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self._node: Node | None = None
-        self._instance_id = ""
         self._until: float | None = None
         self.dispatches = Dispatches(agent, agent.reasoners, lambda: self._node)
         # A server of its own is only reachable when it listens, which is after the application has started.
@@ -40,7 +39,7 @@ class Lifetime:
         """Register now, or as soon as an address is known."""
         self._agent.registry.draining = False
         self._until = None
-        self._instance_id = uuid4().hex
+        self.dispatches.instance_id = uuid4().hex
         self._agent.sessions.enter()
         self._node = Node(self._agent.client(), self._described, self.dispatches.let_go)
 
@@ -75,7 +74,7 @@ class Lifetime:
         return Registration(
             node_id=agent.node_id,
             base_url=agent.base_url,
-            instance_id=self._instance_id,
+            instance_id=self.dispatches.instance_id,
             version=agent.version,
             reasoners=[_described(each) for each in agent.reasoners.values()],
             features={"replay": True, "fence": True},
