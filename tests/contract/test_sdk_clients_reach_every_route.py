@@ -15,6 +15,7 @@ from holdshort import (
     NotAuthorised,
     NotFound,
     Question,
+    Registration,
     Verdict,
 )
 from holdshort.webhooks import sign
@@ -86,6 +87,8 @@ async def test_every_method_reaches_its_route(do: Walker, fresh: Name):
     await answers(do, run)
     await ends(do, run)
     await outside(do, run, node)
+    await steps(do, run, node)
+    await nodes(do, node)
     assert do.unvisited() == set()
     seen = await do.events(execution_id=run)
     assert (seen[0], seen[-1]) == ("execution.created", "execution.succeeded")
@@ -166,6 +169,46 @@ async def outside(do: Do, run: str, node: str) -> None:
     assert (await do("redrive", delivery["delivery_id"]))["status"] == "pending"
 
 
+async def steps(do: Do, run: str, node: str) -> None:
+    other = f"{run}-4"
+    await do("create_execution", node, other)
+    kept = await do("keep_step", other, "analyse", {"pages": 3}, occurrence=1)
+    again = await do("keep_step", other, "analyse", None, occurrence=1)
+    assert (again.position, again.result) == (kept.position, {"pages": 3})
+    page = await do("list_steps", other)
+    assert ([each.name for each in page.steps], page.next_after) == (["analyse"], None)
+
+
+async def nodes(do: Do, node: str) -> None:
+    coming = Registration(
+        node_id=f"{node}-2",
+        base_url="http://127.0.0.1:1",
+        instance_id=f"{node}-instance",
+        version="1.2",
+        reasoners=[{"name": "work", "resume": "when_decided", "input_schema": {"type": "object"}}],
+        features={"replay": True, "fence": True},
+        lease_seconds=15,
+        max_concurrent=3,
+    )
+    registered = await do("register_node", coming)
+    assert (registered.lease_seconds, registered.heartbeat_seconds) == (15, 5)
+    assert (await do("heartbeat", coming.node_id, coming.instance_id, status="draining")).lease_seconds == 15
+    assert coming.node_id in [each.node_id for each in (await do("list_nodes", limit=200)).nodes]
+    shown = await do("get_node", coming.node_id)
+    assert (shown.version, shown.max_concurrent, shown.reasoners[0]["input_schema"]) == ("1.2", 3, {"type": "object"})
+    assert [(each.instance_id, each.status) for each in shown.instances] == [(coming.instance_id, "draining")]
+    queued = await do("execute_async", coming.node_id, "work", [1], idempotency_key=f"{node}-key")
+    stands = await do("execute", coming.node_id, "work", [1], wait=0.05, idempotency_key=f"{node}-key")
+    assert (stands.execution_id, stands.status, stands.status_reason) == (
+        queued.execution_id,
+        "queued",
+        "waiting_for_node",
+    )
+    assert (await do("hand_back", coming.node_id, coming.instance_id, [(queued.execution_id, 1)])).handed_back == []
+    assert (await do("shutdown_node", coming.node_id, coming.instance_id))["success"]
+    await do("cancel_execution", queued.execution_id)
+
+
 @pytest.mark.parametrize(
     ("method", "arguments", "error", "code"),
     [
@@ -174,6 +217,9 @@ async def outside(do: Do, run: str, node: str) -> None:
         ("get_approval_status", ["never"], NotFound, "no_approval_request"),
         ("redrive", ["dlv_never"], NotFound, "delivery_not_found"),
         ("create_execution", ["a node", "run"], InvalidField, "invalid_field"),
+        ("get_node", ["never"], NotFound, "node_not_found"),
+        ("heartbeat", ["never", "none"], NotFound, "node_not_found"),
+        ("execute", ["never", "work"], NotFound, "node_not_found"),
     ],
 )
 async def test_a_refusal_is_the_error_that_its_code_names(

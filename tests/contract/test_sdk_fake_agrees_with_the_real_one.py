@@ -2,8 +2,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Literal
 
+import msgspec
 import pytest
-from holdshort import Agent, Approval, AsyncClient, Question, Verdict
+from holdshort import Agent, Approval, AsyncClient, HoldshortError, Question, Registration, Verdict
 from holdshort.testing import ControlPlane
 
 from tests.contract.planes import Plane, asked
@@ -57,6 +58,68 @@ async def story(client: AsyncClient, run: str) -> list[str]:
         if event.type == "execution.succeeded":
             break
     return seen
+
+
+async def test_both_know_nodes_alike(client: AsyncClient, fresh: Callable[[str], str]):
+    memory = AsyncClient(transport=ControlPlane().transport)
+    known = [await fleet(each, fresh("node"), fresh("instance")) for each in (memory, client)]
+    assert known[0] == known[1]
+
+
+async def fleet(client: AsyncClient, node: str, instance: str) -> list[Any]:
+    """What is said of a node that comes, drains and goes, and of a run for it that nobody takes."""
+    seen: list[Any] = []
+
+    async def do(method: str, *args: Any, **kwargs: Any) -> None:
+        try:
+            said = await getattr(client, method)(*args, **kwargs)
+        except HoldshortError as error:
+            seen.append((type(error).__name__, error.code, node in error.details.get("registered", ())))
+            return
+        shown = msgspec.to_builtins(said)
+        shown["instances"] = [
+            {name: each[name] for name in ("instance_id", "base_url", "status", "version", "reasoners")}
+            for each in shown.get("instances", ())
+        ]
+        # The real one writes an absent limit as null, and keeps more times.
+        shown["reasoners"] = [each["name"] for each in shown.get("reasoners", ())]
+        seen.append({name: value for name, value in shown.items() if name not in MADE_THERE})
+
+    for which in ("unknown", "coming", "draining", "gone"):
+        if which == "coming":
+            await do("register_node", registration(node, instance))
+        if which == "draining":
+            await do("heartbeat", node, instance, status="draining")
+        if which == "gone":
+            await do("shutdown_node", node, instance)
+            await do("shutdown_node", node, instance)
+        await do("get_node", node)
+        await do("execute_async", node, "never")
+        await do("heartbeat", node, "another")
+        await do("hand_back", node, instance, [("never", 1)])
+    await do("execute_async", node, "work", [1], idempotency_key=node)
+    await do("execute", node, "work", [1], wait=0, idempotency_key=node)
+    await do("execute", node, "work", [2], wait=0, idempotency_key=node)
+    await do("execute", node, "work", [1], wait=-1, idempotency_key=node)
+    return seen
+
+
+MADE_THERE = {
+    "execution_id", "run_id", "registered_at", "created_at", "started_at", "updated_at", "message", "timestamp",
+    "attempts", "last_error",
+}  # fmt: skip
+
+
+def registration(node: str, instance: str) -> Registration:
+    return Registration(
+        node_id=node,
+        base_url="http://127.0.0.1:1",
+        instance_id=instance,
+        version="1",
+        reasoners=[{"name": "work", "resume": "when_decided"}],
+        features={"replay": True, "fence": True},
+        lease_seconds=15,
+    )
 
 
 ENDINGS = [

@@ -49,8 +49,10 @@ def beat(book: Book, node_id: str, instance_id: str | None, status: str | None) 
 
 
 def shut_down(book: Book, node_id: str, instance_id: str | None) -> dict[str, Any]:
-    """Let an instance go that says that it stops."""
-    leave(book, _there(book, node_id, instance_id))
+    """Let an instance go that says that it stops, once more if it said so before."""
+    instance = book.instances.get(instance_id or "") or _there(book, node_id, instance_id)
+    if instance.status != "gone":
+        leave(book, instance)
     return {"success": True}
 
 
@@ -111,14 +113,19 @@ def wants_an_agent(run: Ran) -> bool:
 
 def claim(book: Book, run: Ran) -> Present | None:
     """Give a run to an instance that takes new ones, under the next fence; None where there is none."""
-    live = [each for each in present(book, run.node_id) if each.status == "live"]
-    if not live:
+    there = live(book, run.node_id)
+    if not there:
         return None
     run.fence += 1
-    run.instance_id = live[-1].told.instance_id
+    run.instance_id = there[-1].told.instance_id
     if run.status == "queued":
         run.status, run.status_reason = "running", None
-    return live[-1]
+    return there[-1]
+
+
+def live(book: Book, node_id: str) -> list[Present]:
+    """The instances of a node that take new runs."""
+    return [each for each in present(book, node_id) if each.status == "live"]
 
 
 def present(book: Book, node_id: str) -> list[Present]:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from holdshort._core import path
+from holdshort.testing import _nodes
 from holdshort.testing._book import Book, Kept, Ran, Refusal
 
 
@@ -18,6 +19,8 @@ def execution(book: Book, run: Ran) -> dict[str, Any]:
     """An execution."""
     shown = msgspec.structs.asdict(run)
     del shown["notes"], shown["steps"]
+    if run.dispatched and run.instance_id is None and _nodes.wants_an_agent(run) and not _nodes.live(book, run.node_id):
+        shown["status_reason"] = "waiting_for_node"
     return {**shown, "started_at": run.created_at, "pending_approvals": len(book.pending(run))}
 
 
