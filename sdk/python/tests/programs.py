@@ -1,13 +1,14 @@
-"""Random programs of tasks and steps: run them, kill them anywhere, and run them again with another timing."""
+"""Processes that die in the middle of a run, and random programs of tasks and steps for them."""
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any
 
 import msgspec
-from holdshort import Agent
+from holdshort import Agent, Run
 from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
 
@@ -15,6 +16,20 @@ RUN = "run-1"
 NAMES = ("fetch", "parse", "send")
 RETRIES = 50
 MANY = 1000
+
+
+def restarted(plane: ControlPlane) -> Agent:
+    """The agent in another process."""
+    return plane.connect(Agent("contract-reviewer", "1.0.1"))
+
+
+@asynccontextmanager
+async def dying(agent: Agent, execution_id: str = RUN) -> AsyncIterator[Run]:
+    """A run whose process ends with the block: nothing is reported."""
+    with suppress(KeyboardInterrupt):
+        async with agent.execution(execution_id) as run:
+            yield run
+            raise KeyboardInterrupt
 
 
 class Op(msgspec.Struct, frozen=True):
@@ -112,9 +127,10 @@ class Attempt:
         self.done: Counter[str] = Counter()
         self.wrong: list[tuple[str, Any]] = []
 
-    def run(self, ops: tuple[Op, ...]) -> bool:
+    def run(self, ops: tuple[Op, ...], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> bool:
         """True when it came to its end."""
-        return asyncio.run(self._main(ops))
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(self._main(ops))
 
     async def _main(self, ops: tuple[Op, ...]) -> bool:
         self._transport.main = asyncio.current_task()

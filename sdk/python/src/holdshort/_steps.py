@@ -70,11 +70,10 @@ class Steps:
             if not self._opened:
                 await self._open()
             place = chain.place_of(deed)
-            proof = deed.proof()
-            step = self._find(place, deed.name, proof)
+            step, wanted = self._find(place, deed)
             if step is None:
                 with self._raising(chain, ticket, place, alone=alone), self._chains.within():
-                    step = await self._keep(deed, place, proof, await deed.perform())
+                    step = await self._keep(deed, wanted, await deed.perform())
             return self._done(chain, place, step, deed)
 
     def do_blocking(self, ticket: Ticket) -> Any:
@@ -83,12 +82,11 @@ class Steps:
         if not self._opened:
             self._run.blocking(self._open)
         place = chain.place_of(deed)
-        proof = deed.proof()
-        step = self._find(place, deed.name, proof)
+        step, wanted = self._find(place, deed)
         if step is None:
             with self._raising(chain, ticket, place, alone=alone), self._chains.within():
                 result = deed.perform_blocking(self._run.blocking)
-                step = self._run.blocking(lambda: self._keep(deed, place, proof, result))
+                step = self._run.blocking(lambda: self._keep(deed, wanted, result))
         return self._done(chain, place, step, deed)
 
     async def _open(self) -> None:
@@ -107,10 +105,12 @@ class Steps:
                 yield step
             after = page.next_after
 
-    def _find(self, place: Place, name: str, proof: str) -> Step | None:
+    def _find(self, place: Place, deed: Deed) -> tuple[Step | None, Step]:
+        """The stored step, if there is one, and what a new one is to be kept as; its number is taken at its start."""
         self._run.check()
+        proof = deed.proof()
         try:
-            step = self._book.find(place, name, proof)
+            step = self._book.find(place, deed.name, proof)
         except StepMismatch as end:
             # The whole run ends, also where the code gathers the errors of its tasks and goes on.
             if self._run.on_loop:
@@ -119,17 +119,23 @@ class Steps:
             raise
         if step is not None and proof and proof_of(step) not in {"", proof}:
             told = "the stored result of step %r of %s was made with other arguments than this call has"
-            log.warning(told, name, self._run.execution_id)
-        return step
+            log.warning(told, deed.name, self._run.execution_id)
+        with self._lock:
+            occurrence = step.occurrence if step else self._book.number(place, deed.name)
+        return step, Step(name=deed.name, occurrence=occurrence, position=0, previous=kept_at(place, proof))
 
-    async def _keep(self, deed: Deed, place: Place, proof: str, result: Any) -> Step:
+    async def _keep(self, deed: Deed, wanted: Step, result: Any) -> Step:
         """Store a result before anybody sees it; of two results the first stands."""
         raw = encoded(deed.name, result)
-        decoded(deed.name, msgspec.json.decode(raw), deed.kind)
-        with self._lock:
-            occurrence = self._book.number(place, deed.name)
-        previous, kept = kept_at(place, proof), msgspec.Raw(raw)
-        call = _routes.keep_step(self._run.execution_id, deed.name, kept, occurrence=occurrence, previous=previous)
+        plain = msgspec.json.decode(raw)
+        decoded(deed.name, plain, deed.kind)
+        call = _routes.keep_step(
+            self._run.execution_id,
+            deed.name,
+            msgspec.Raw(raw),
+            occurrence=wanted.occurrence,
+            previous=wanted.previous,
+        )
         with self._working():
             try:
                 return await self._run.send(call)
@@ -137,8 +143,7 @@ class Steps:
                 if not ended_by_approval(over.details.get("execution_status"), over.details.get("status_reason")):
                     raise
                 log.warning("step %r of %s was done but not kept: %s", deed.name, self._run.execution_id, over)
-                plain = msgspec.json.decode(raw)
-                return Step(name=deed.name, occurrence=occurrence, position=0, previous=previous, result=plain)
+                return msgspec.structs.replace(wanted, result=plain)
 
     def _done(self, chain: Chain, place: Place, step: Step, deed: Deed) -> Any:
         with self._lock:

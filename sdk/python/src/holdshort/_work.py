@@ -1,7 +1,7 @@
 """Work: what a run does once, however often it is started again."""
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from unicodedata import category
 
 from holdshort._errors import NoExecution
@@ -68,7 +68,11 @@ class Work:
         """
         return self._step(Deed(name, fn, args, kwargs, annotation(fn)))
 
-    def step_sync(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    @overload
+    def step_sync(self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    def step_sync(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def step_sync(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """As `step`, for plain functions: calls fn in the function's own thread, and blocks that.
 
         Raises:
@@ -79,8 +83,7 @@ class Work:
             raise NoExecution("step_sync would block the event loop; await step() here")
         deed = Deed(name, fn, args, kwargs, annotation(fn))
         ticket = run.steps.called(deed)
-        result = deed.perform_blocking(run.blocking) if ticket is None else run.steps.do_blocking(ticket)
-        return cast("T", result)
+        return deed.perform_blocking(run.blocking) if ticket is None else run.steps.do_blocking(ticket)
 
     def _step(self, deed: Deed) -> Coroutine[Any, Any, Any]:
         run = self._running(deed.name)
