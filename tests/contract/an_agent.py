@@ -1,7 +1,9 @@
 """An agent as a program of its own, to be killed: it is told its callback mode, and takes a free port."""
 
+import asyncio
 import os
 import sys
+from pathlib import Path
 
 from holdshort import Agent
 
@@ -24,6 +26,28 @@ async def look_up(request_id: str, execution_id: str | None = None) -> list[obje
     """What was decided, or will be."""
     result = await app.wait_for_resume(request_id, execution_id=execution_id)
     return [result.round, result.decision, result.feedback]
+
+
+@app.reasoner()
+async def ask(request_id: str) -> list[object]:
+    """What was decided, and which process saw it."""
+    result = await app.pause(request_id)
+    return [result.decision, result.feedback, os.getpid()]
+
+
+@app.reasoner()
+async def toil(begun: str, may_end: str) -> int:
+    """Works from when it has made one file until another one is there; the process that did it."""
+    write_down(Path(begun))
+    there = Path(may_end).exists
+    while not there():
+        await asyncio.sleep(0.01)
+    return os.getpid()
+
+
+def write_down(file: Path) -> None:
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(f"{os.getpid()}\n")
 
 
 if __name__ == "__main__":

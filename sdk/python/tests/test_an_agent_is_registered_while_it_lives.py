@@ -88,6 +88,17 @@ async def test_each_process_is_an_instance_of_its_own(plane: ControlPlane, launc
     assert len(launcher.book.instances) == 3
 
 
+async def test_a_reasoner_that_comes_later_is_registered_too(launcher: Launcher, agent: Agent) -> None:
+    async with listening(agent):
+        await launcher.registered()
+
+        @agent.reasoner()
+        async def late() -> None: ...
+
+        (known,) = launcher.book.instances
+        await eventually(lambda: [each["name"] for each in launcher.book.instances[known].told.reasoners] == ["late"])
+
+
 async def test_it_gives_signs_of_life_as_often_as_the_control_plane_asks(
     plane: ControlPlane, launcher: Launcher, agent: Agent
 ) -> None:

@@ -59,8 +59,9 @@ class Agent(Runner, Work):
     ) -> Callable[[F], F]:
         """Register a function that can be called by its name; its annotations convert and check the input.
 
-        Plain functions run in a thread and use `pause_sync`. A thread cannot be stopped: when its time limit passes
-        the run is reported as timeout, and the thread's outcome is dropped.
+        Async functions share one event loop: what blocks it for longer than the lease of 15 s makes the process count
+        as gone. Plain functions run in a thread and use `pause_sync`. A thread cannot be stopped: when its time limit
+        passes the run is reported as timeout, and the thread's outcome is dropped.
 
         Args:
             name: the function's own when absent.
@@ -79,6 +80,8 @@ class Agent(Runner, Work):
             if known in self.reasoners:
                 raise ValueError(f"there is a reasoner {known!r} already")
             self.reasoners[known] = Reasoner(function, known, timeout_seconds=timeout_seconds, resume=resume)
+            if self._app is not None:
+                self._app.lifetime.changed()
             return function
 
         return register
@@ -229,10 +232,12 @@ class Agent(Runner, Work):
         return self._app
 
     def run(self, host: str = "127.0.0.1", port: int = 8001, *, drain_seconds: int = 8) -> None:
-        """Serve the reasoners until SIGTERM or Ctrl-C.
+        """Register at the control plane, and serve the reasoners until SIGTERM or Ctrl-C.
 
-        On SIGTERM, running reasoners may finish for `drain_seconds`; waiting ones are handed back at once: not an
-        end, not a failure.
+        The control plane gives runs to this process, and to the others of its node, as long as it gives signs of
+        life; without it the agent is served all the same, and registers when it is there. On SIGTERM, running
+        reasoners may finish for `drain_seconds`; waiting ones are handed back at once: not an end, not a failure.
+        What has not finished then is given to another process.
 
         Args:
             host: address to listen on.
@@ -250,4 +255,4 @@ class Agent(Runner, Work):
         """Take this as the agent's address, unless one was configured, and register it if the agent is served."""
         self._callback_url = self._callback_url or base_url
         if self._app is not None:
-            self._app.lifetime.address_known()
+            self._app.lifetime.changed()

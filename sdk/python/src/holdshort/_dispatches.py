@@ -206,6 +206,8 @@ class Dispatches:
                 run.result = await (work if reasoner.plain else run.code(work))
         except _errors.HandedBack:
             self._handed_back(run)
+        except _errors.StaleInstance as end:
+            log.warning("run %s ended here: %s", run.execution_id, end)
         except _errors.RunEnded as end:
             log.info("run %s ended: %s", run.execution_id, end)
         except Exception as error:  # nobody waits for it: this is where it is said

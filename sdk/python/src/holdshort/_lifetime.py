@@ -43,8 +43,8 @@ class Lifetime:
         self._agent.sessions.enter()
         self._node = Node(self._agent.client(), self._described, self.dispatches.let_go)
 
-    def address_known(self) -> None:
-        """An address was given after the start."""
+    def changed(self) -> None:
+        """The agent has an address, or a reasoner, that it had not at the start."""
         if self._node is not None:
             self._node.look_again()
 

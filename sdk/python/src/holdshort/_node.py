@@ -46,6 +46,7 @@ class Node:
         self._describe = describe
         self._lost = lost
         self._known: Registration | None = None
+        self._taken: Registration | None = None
         self._registered = False
         self._answer = Registered()
         self._held_until = 0.0
@@ -60,7 +61,7 @@ class Node:
         self._living = asyncio.create_task(self._live(), name="holdshort node")
 
     def look_again(self) -> None:
-        """The address may be known now."""
+        """What is described may have changed."""
         self._wake.set()
 
     def drain(self) -> None:
@@ -131,7 +132,7 @@ class Node:
         """Register, or give a sign of life; seconds until the next."""
         draining = self._draining
         try:
-            if self._registered:
+            if self._registered and (draining or self._taken == self._describe()):
                 await self._beat()
             elif draining or not await self._register():
                 return None
@@ -168,6 +169,7 @@ class Node:
         began = asyncio.get_running_loop().time()
         self._answer = await self._once(_node_routes.register_node(described))
         self._registered = True
+        self._taken = described
         self._held_until = began + _SURE * self._answer.lease_seconds
         return True
 
