@@ -23,6 +23,7 @@ from msgspec import Struct
 from tests.durability.journal import Journal
 
 NODE = "agent"
+AT_ONCE = 8
 DRAIN_SECONDS = 4
 LIMIT_SECONDS = 3.0
 QUICKEST, SLOWEST = 0.02, 0.3
@@ -49,6 +50,7 @@ class Worker:
         decisions: list[list[Any]] = []
 
         async def do(step: str) -> None:
+            await asyncio.sleep(pace(f"before {step}", number) if seconds is None else 0)
             steps.append(await self.app.step(step, self.deed, step, number, seconds))
 
         await do("prepare")
@@ -93,8 +95,7 @@ class Worker:
 
     async def deed(self, step: str, number: int, seconds: float | None) -> str:
         """Work for a while; what it returns is new each time."""
-        pause = random.Random(f"{step} {number}").uniform(QUICKEST, SLOWEST) if seconds is None else seconds
-        return await self._journalled(step, asyncio.sleep(pause))
+        return await self._journalled(step, asyncio.sleep(pace(step, number) if seconds is None else seconds))
 
     async def wait_for(self, gate: str) -> str:
         return await self._journalled("wait", _there(Path(gate)))
@@ -118,6 +119,11 @@ class Worker:
         await work
         self.journal.write("end", deed=deed, token=token)
         return token
+
+
+def pace(what: str, number: int) -> float:
+    """How long something takes, the same each time."""
+    return random.Random(f"{what} {number}").uniform(QUICKEST, SLOWEST)
 
 
 async def _there(path: Path) -> None:
@@ -148,7 +154,7 @@ class JournalledApp(AgentApp):
 
 
 def main(url: str, port: int, path: str, dies: str) -> None:
-    app = Agent(NODE, "1.0.0", url)
+    app = Agent(NODE, "1.0.0", url, max_concurrent=AT_ONCE)
     journal = Journal(path)
     worker = Worker(app, journal)
     for function in (worker.work, worker.gated):
