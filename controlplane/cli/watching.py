@@ -10,6 +10,7 @@ from controlplane.cli.output import literal
 
 POLL_SECONDS = 0.5
 SILENT_SECONDS = 30.0
+LONGEST_SILENCE = 600.0
 OUTCOME_SECONDS = 5.0
 STANDING = ("status", "status_reason", "last_error", "pending_approvals")
 
@@ -71,7 +72,7 @@ def _paused(deadline: float | None) -> bool:
 
 
 class Progress:
-    """Says what changes while a run goes on, and now and then that nothing does.
+    """Says what changes while a run goes on, and now and then, ever more rarely, that nothing does.
 
     Args:
         api: asked for what the run waits for.
@@ -82,11 +83,12 @@ class Progress:
         self._api = api
         self._say = say
         self._begun = self._said_at = time.monotonic()
+        self._silence = SILENT_SECONDS
         self._before: tuple[Any, ...] = ()
         self._asked: set[str] = set()
 
     def stands(self, run: Document) -> None:
-        """Say how it stands, if that is news or nothing was said for 30 s."""
+        """Say how it stands, if that is news or nothing was said for long."""
         standing = tuple(run[name] for name in STANDING)
         if not self._is_news(standing):
             return
@@ -103,10 +105,11 @@ class Progress:
 
     def _is_news(self, standing: tuple[Any, ...]) -> bool:
         now = time.monotonic()
-        news = standing != self._before or now - self._said_at >= SILENT_SECONDS
-        if news:
+        changed, long_ago = standing != self._before, now - self._said_at >= self._silence
+        if changed or long_ago:
+            self._silence = SILENT_SECONDS if changed else min(2 * self._silence, LONGEST_SILENCE)
             self._before, self._said_at = standing, now
-        return news
+        return changed or long_ago
 
     def _say_what_is_asked(self, execution_id: str) -> None:
         try:
