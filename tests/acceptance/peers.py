@@ -20,9 +20,12 @@ STOP_SECONDS = 30.0
 
 
 class Peer:
-    """One agent program; `journal` holds what its code wrote down, over all of its processes."""
+    """One agent program; `journal` holds what its code wrote down, over all of its processes.
 
-    def __init__(self, python: Path, url: str, folder: Path, node_id: str = "peer", **environ: str) -> None:
+    `addressed` gives it the address to be called at; without, it takes `localhost`, as such an agent does by itself.
+    """
+
+    def __init__(self, python: Path, url: str, folder: Path, node_id: str = "peer", *, addressed: bool = True) -> None:
         self.node_id = node_id
         self.port = free_port()
         self._python = python
@@ -34,9 +37,10 @@ class Peer:
             "HOME": str(folder),
             "AGENTFIELD_DISABLE_IP_DETECTION": "1",
             "AGENTFIELD_SHUTDOWN_TIMEOUT": "2",
+            "AGENTFIELD_API_KEY": "a-key-that-nobody-asks-for",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            **environ,
         }
+        self._addressed = addressed
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -50,7 +54,7 @@ class Peer:
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 [self._python, *arguments],
-                env=self._environ | {"AGENT_CALLBACK_URL": self.base},
+                env=self._environ | ({"AGENT_CALLBACK_URL": self.base} if self._addressed else {}),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -99,9 +103,9 @@ class Peer:
 
 
 @contextmanager
-def peer(python: Path, url: str, folder: Path, node_id: str = "peer", **environ: str) -> Iterator[Peer]:
+def peer(python: Path, url: str, folder: Path) -> Iterator[Peer]:
     """An agent that is started, for the length of a block."""
-    made = Peer(python, url, folder, node_id, **environ)
+    made = Peer(python, url, folder)
     try:
         made.start()
         yield made

@@ -20,16 +20,16 @@ async def test_from_its_start_to_its_stop(
     peer_python: Path, plane: Plane, desk: Desk, tmp_path: Path, figures: Figures
 ):
     async with recorder(plane.url, free_port()) as between:
-        agent = Peer(peer_python, between.url, tmp_path)
+        agent = Peer(peer_python, between.url, tmp_path, "traced", addressed=False)
         try:
             await asyncio.to_thread(agent.start)
             for target, request_id in (("noting", "noted"), ("nesting", "nested")):
                 await pause_and_go_on(desk, target, request_id)
-            called = await desk.start("peer.calling", target="peer.once", argument={"request_id": "called"})
+            called = await desk.start("traced.calling", target="traced.once", argument={"request_id": "called"})
             await answer(desk, "called")
             await desk.until_over(called)
-            await desk.execute("peer.failing", kind="outcome")
-            await desk.execute("peer.calling", target="peer.double", argument={"number": 4})
+            await desk.execute("traced.failing", kind="outcome")
+            await desk.execute("traced.calling", target="traced.double", argument={"number": 4})
             agent.terminate()
             await asyncio.to_thread(agent.wait_until_gone)
         finally:
@@ -42,7 +42,7 @@ async def test_from_its_start_to_its_stop(
 
 
 async def pause_and_go_on(desk: Desk, target: str, request_id: str) -> None:
-    run = await desk.start(f"peer.{target}", request_id=request_id)
+    run = await desk.start(f"traced.{target}", request_id=request_id)
     await answer(desk, request_id)
     await desk.until_over(run)
 

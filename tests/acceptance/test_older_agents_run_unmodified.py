@@ -1,21 +1,23 @@
 """An agent of the unmodified older SDK is dispatched, pauses, is decided, goes on and reports."""
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.acceptance.desk import HEADERS, WAYS, Desk
-from tests.acceptance.peers import Peer
-from tests.durability.plane import API, until
+from tests.acceptance.peers import PROGRAMS, Peer
+from tests.durability.plane import API, Plane, until
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("agent")]
 
 
 async def test_it_is_registered_and_listed(desk: Desk, agent: Peer):
-    (node,) = (await desk.client.get(f"{API}/nodes")).json()["nodes"]
-    assert node["node_id"] == "peer"
-    assert node["instances"][0]["base_url"] == agent.base
+    nodes = (await desk.client.get(f"{API}/nodes")).json()["nodes"]
+    (node,) = [each for each in nodes if each["node_id"] == "peer"]
+    assert [each["base_url"] for each in node["instances"]] == [agent.base]
 
 
 async def test_it_pauses_twice_in_one_run(desk: Desk):
@@ -110,6 +112,16 @@ async def test_a_question_that_the_code_waits_for_no_longer_is_withdrawn_at_the_
     done = await desk.execute("peer.once", request_id="impatient", timeout=0.3)
     assert (done["status"], done["result"]["decision"]) == ("succeeded", "expired")
     assert (await desk.asked("impatient"))[0]["status"] == "withdrawn"
+
+
+async def test_a_question_that_is_taken_back_lets_the_code_go_on(desk: Desk):
+    run = await desk.start("peer.once", request_id="taken-back")
+    await desk.until_waiting(run)
+    asked = await desk.until_asked("taken-back")
+    withdrawn = await desk.client.post(f"{API}/approvals/{asked['approval_id']}/withdraw")
+    assert withdrawn.status_code == 200
+    over = await desk.until_over(run)
+    assert (over["status"], over["result"]["decision"]) == ("succeeded", "withdrawn")
 
 
 async def test_notes_are_kept_once(desk: Desk):
@@ -244,6 +256,23 @@ async def test_a_function_called_inside_of_the_agent_pauses_as_a_run_of_its_own(
     assert over["result"]["inner"]["approved"] is True
     inner = await desk.until_over(asked["execution_id"])
     assert (inner["status"], inner["reasoner"], inner["result"]["approved"]) == ("succeeded", "once", True)
+
+
+async def test_the_sdk_s_client_alone_asks_polls_and_runs(desk: Desk, plane: Plane, peer_python: Path):
+    program = [peer_python, PROGRAMS / "bare_client.py", plane.url, "bare-run"]
+    process = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    await desk.until_asked("bare")
+    await desk.decide("bare-run", "bare", feedback="polled", response={"n": 0})
+    printed, _ = await process.communicate()
+    assert json.loads(printed.splitlines()[-1]) == {
+        "asked": "bare",
+        "before": "pending",
+        "after": "approved",
+        "response": {"decision": "approved", "feedback": "polled", "data": {"n": 0}},
+        "responded": True,
+        "waited": ["succeeded", [1, {"a": []}]],
+        "blocked": ["succeeded", 4],
+    }
 
 
 async def test_a_function_that_nobody_registered_is_named_with_those_that_are(desk: Desk):

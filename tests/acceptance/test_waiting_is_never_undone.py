@@ -25,19 +25,19 @@ async def test_a_late_word_of_running_takes_no_run_out_of_its_pause(
     peer_python: Path, plane: Plane, desk: Desk, tmp_path: Path, figures: Figures, runs: int
 ):
     async with recorder(plane.url, free_port()) as between:
-        agent = Peer(peer_python, between.url, tmp_path)
+        agent = Peer(peer_python, between.url, tmp_path, f"crowd-{runs}")
         try:
             await asyncio.to_thread(agent.start)
-            ids = [f"q-{number}" for number in range(runs)]
-            started = [await desk.start("peer.once", request_id=each) for each in ids]
-            await until(lambda: told(between.calls, started, "running"), seconds=120)
+            ids = [f"one-of-{runs}-{number}" for number in range(runs)]
+            started = [await desk.start(f"{agent.node_id}.once", request_id=each) for each in ids]
+            await until(lambda: told(between.calls, started, "running"), seconds=240, every=0.25)
             states = [await desk.look(run) for run in started]
             assert {(run["status"], run["pending_approvals"]) for run in states} == {("waiting", 1)}
             for run, request_id in zip(started, ids, strict=True):
                 await desk.decide(run, request_id)
-            over = [await desk.until_over(run, seconds=60) for run in started]
+            over = [await desk.until_over(run, seconds=240) for run in started]
             assert {run["status"] for run in over} == {"succeeded"}
-            await until(lambda: told(between.calls, started, "succeeded"), seconds=60)
+            await until(lambda: told(between.calls, started, "succeeded"), seconds=240, every=0.25)
         finally:
             await asyncio.to_thread(agent.close)
     late = sum(is_late(between.calls, run) for run in started)

@@ -115,6 +115,7 @@ async def slow(name: str, seconds: float) -> str:
     """Work for a while."""
     note_down(started=name)
     await asyncio.sleep(seconds)
+    note_down(ended=name)
     return name
 
 
