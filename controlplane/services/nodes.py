@@ -35,7 +35,7 @@ async def register(conn: Connection, wanted: Registration, *, actor: Actor, new_
     if not await instances.put(conn, arrival.instance):
         raise FieldFault("instance_id", "must not be the id of another node's instance")
     if arrival.left is not None:
-        await resting.rest(conn, [arrival.left.instance_id])
+        await resting.rest(conn, [arrival.left])
     if arrival.replaced:
         await resting.send_again(conn, wanted.node_id, wanted.base_url)
     await history.record(conn, *arrival.facts)
@@ -122,6 +122,6 @@ async def _unknown(conn: Connection) -> NodeNotFound:
 
 async def _leave(conn: Connection, gone: Sequence[Instance], actor: Actor) -> None:
     """What is undelivered to instances that are gone rests until it can follow."""
-    await resting.rest(conn, [each.instance_id for each in gone])
+    await resting.rest(conn, gone)
     await history.record(conn, *(rules.gone_fact(each, actor) for each in gone))
     conn.changes.work = conn.changes.work or bool(gone)

@@ -25,6 +25,11 @@ def plain(url: Text) -> Text:
     return sa.func.regexp_replace(sa.func.lower(origin), _DEFAULT_PORT, _WITHOUT_IT).concat(rest)
 
 
+def plainly(url: sa.Column[Any]) -> sa.FromClause:
+    """The plain form of a row's URL beside the row, as `url.plain`: made once, however often it is looked at."""
+    return sa.select(plain(url).label("plain")).correlate(url.table).offset(0).lateral("url")
+
+
 def lies_under(plain_url: Text, base: Text) -> sa.ColumnElement[bool]:
     """Whether a plain URL lies under an instance's base address, by whole segments."""
     following = sa.func.substr(plain_url, sa.func.length(base) + 1, 1)

@@ -5,17 +5,20 @@ there goes before those that are gone.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from msgspec import Struct
 
 from controlplane.domain.deliveries import target_of
-from controlplane.storage.addresses import GONE, home_of, lies_under, plain
+from controlplane.domain.nodes import Instance
+from controlplane.storage.addresses import GONE, home_of, lies_under, plain, plainly
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import DELIVERY_PENDING, deliveries, instances, nodes
+
+# At once, so that a transaction ends in time whoever is gone. What is left over is tried, and rests when that fails.
+MOST_AT_ONCE = 2000
 
 _NOW = sa.func.clock_timestamp()
 
@@ -35,19 +38,22 @@ class Resting(Struct, frozen=True):
     left_url: str | None
 
 
-async def rest(conn: Connection, instance_ids: Sequence[str]) -> int:
+async def rest(conn: Connection, gone: Sequence[Instance]) -> int:
     """Let undelivered rows rest that are these instances', which are gone; a try in flight can no longer settle."""
-    return await conn.run(_REST, {"ids": list(instance_ids)}) if instance_ids else 0
+    if not gone:
+        return 0
+    ids, nodes_of = [each.instance_id for each in gone], list({each.node_id for each in gone})
+    return await conn.run(_REST, {"ids": ids, "nodes": nodes_of, "limit": MOST_AT_ONCE})
 
 
 async def rest_tried(conn: Connection, delivery_ids: Sequence[str]) -> int:
     """Let deliveries rest whose try has failed, of instances that are gone; their rows are locked."""
-    return await conn.run(_REST_TRIED, {"ids": list(delivery_ids)}) if delivery_ids else 0
+    return await conn.run(_REST_TRIED, {"ids": list(delivery_ids), "limit": len(delivery_ids)}) if delivery_ids else 0
 
 
 async def send_again(conn: Connection, node_id: str, base_url: str) -> int:
     """Make due now what is undelivered under an address that another process has come to."""
-    renewed = await conn.run(_SEND_AGAIN, {"node_id": node_id, "base": base_url})
+    renewed = await conn.run(_SEND_AGAIN, {"node_id": node_id, "base": base_url, "limit": MOST_AT_ONCE})
     conn.changes.due = conn.changes.due or bool(renewed)
     return renewed
 
@@ -71,11 +77,14 @@ async def move(conn: Connection, urls: dict[str, str]) -> None:
     conn.changes.due = conn.changes.due or bool(urls)
 
 
-def _owner(url: sa.ColumnElement[Any], node_id: sa.ColumnElement[Any]) -> sa.FromClause:
-    """The instance that a URL is of."""
+_url = plainly(deliveries.c.url)
+
+
+def _owner() -> sa.FromClause:
+    """The instance that a delivery's URL is of."""
     return (
         sa.select(instances.c.base_url, instances.c.status)
-        .where(instances.c.node_id == node_id, lies_under(plain(url), instances.c.base_url))
+        .where(instances.c.node_id == deliveries.c.node_id, lies_under(_url.c.plain, instances.c.base_url))
         .order_by(sa.func.length(instances.c.base_url).desc(), instances.c.status == GONE)
         .limit(1)
         .lateral("owner")
@@ -83,13 +92,14 @@ def _owner(url: sa.ColumnElement[Any], node_id: sa.ColumnElement[Any]) -> sa.Fro
 
 
 def _resting(*where: sa.ColumnElement[bool]) -> sa.Executable:
-    owner = _owner(deliveries.c.url, deliveries.c.node_id)
+    owner = _owner()
     # Locked in order of their ids, as everywhere where several of one execution may be taken.
     mine = (
         sa.select(deliveries.c.delivery_id)
-        .select_from(deliveries.join(owner, sa.true()))
+        .select_from(deliveries.join(_url, sa.true()).join(owner, sa.true()))
         .where(DELIVERY_PENDING, ~deliveries.c.resting, owner.c.status == GONE, *where)
         .order_by(deliveries.c.delivery_id)
+        .limit(sa.bindparam("limit"))
         .with_for_update(of=deliveries)
         .cte("mine")
         .prefix_with("MATERIALIZED")
@@ -103,11 +113,12 @@ def _resting(*where: sa.ColumnElement[bool]) -> sa.Executable:
 
 def _just_gone() -> sa.ColumnElement[bool]:
     gone = instances.alias("gone")
-    return sa.exists().where(
+    under = sa.exists().where(
         gone.c.instance_id == sa.any_(bound_texts("ids")),
         gone.c.node_id == deliveries.c.node_id,
-        lies_under(plain(deliveries.c.url), gone.c.base_url),
+        lies_under(_url.c.plain, gone.c.base_url),
     )
+    return sa.and_(deliveries.c.node_id == sa.any_(bound_texts("nodes")), under)
 
 
 def _send_again() -> sa.Executable:
@@ -120,6 +131,7 @@ def _send_again() -> sa.Executable:
             lies_under(plain(deliveries.c.url), sa.bindparam("base", type_=sa.Text)),
         )
         .order_by(deliveries.c.delivery_id)
+        .limit(sa.bindparam("limit"))
         .with_for_update()
         .cte("mine")
         .prefix_with("MATERIALIZED")
@@ -150,11 +162,11 @@ def _homes() -> sa.Executable:
 
 
 def _lock_resting() -> sa.Executable:
-    owner = _owner(deliveries.c.url, deliveries.c.node_id)
+    owner = _owner()
     left_url = sa.case((owner.c.status == GONE, owner.c.base_url))
     return (
         sa.select(deliveries.c.delivery_id, deliveries.c.url, left_url.label("left_url"))
-        .select_from(deliveries.outerjoin(owner, sa.true()))
+        .select_from(deliveries.join(_url, sa.true()).outerjoin(owner, sa.true()))
         .where(deliveries.c.node_id == sa.bindparam("node_id"), DELIVERY_PENDING, deliveries.c.resting)
         .limit(sa.bindparam("limit"))
         .with_for_update(of=deliveries, skip_locked=True)

@@ -7,7 +7,8 @@ from controlplane.services import following
 from controlplane.services import nodes as service
 from controlplane.storage import clock, instances, pointing
 
-BATCH = 500
+GONE_AT_ONCE = 100
+MOVED_AT_ONCE = 500
 NODES_AT_ONCE = 20
 LONGEST_GAP = timedelta(seconds=5)
 FORGET_EVERY = timedelta(hours=1)
@@ -51,11 +52,11 @@ class Leases:
         try:
             async with self._runtime.transaction() as conn:
                 watched = self._watch.look(await clock.now(conn))
-                gone = await service.expire_leases(conn, watched_seconds=watched.total_seconds(), limit=BATCH)
+                gone = await service.expire_leases(conn, watched_seconds=watched.total_seconds(), limit=GONE_AT_ONCE)
         except BaseException:
             self._watch.end()
             raise
-        return 0.0 if gone == BATCH else 1.0
+        return 0.0 if gone == GONE_AT_ONCE else 1.0
 
 
 class Follower:
@@ -69,7 +70,7 @@ class Follower:
     async def step(self) -> float:
         """Move a batch of each kind; return 0 while there is more."""
         async with self._runtime.transaction() as conn:
-            moved = await following.move_deliveries(conn, nodes=NODES_AT_ONCE, limit=BATCH)
+            moved = await following.move_deliveries(conn, nodes=NODES_AT_ONCE, limit=MOVED_AT_ONCE)
             left = await pointing.left(conn, NODES_AT_ONCE)
         more = [await self._follow(one) for one in left]
         await self._forget()
@@ -77,13 +78,13 @@ class Follower:
 
     async def _follow(self, one: pointing.Left) -> bool:
         async with self._runtime.transaction() as conn:
-            return await following.move_callbacks(conn, one, limit=BATCH)
+            return await following.move_callbacks(conn, one, limit=MOVED_AT_ONCE)
 
     async def _forget(self) -> None:
         now = self._runtime.monotonic()
         if now < self._forget_at:
             return
         async with self._runtime.transaction() as conn:
-            forgotten = await instances.forget(conn, BATCH)
-        if forgotten < BATCH:
+            forgotten = await instances.forget(conn, MOVED_AT_ONCE)
+        if forgotten < MOVED_AT_ONCE:
             self._forget_at = now + FORGET_EVERY.total_seconds()
