@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from holdshort import Agent, HandedBack, StaleInstance
+from holdshort import Agent, Conflict, HandedBack, StaleInstance
 from holdshort.testing import ControlPlane
 
 from sdk.python.tests.dispatching import Launcher, launching, listening, processing
@@ -187,6 +187,25 @@ async def test_a_run_given_back_to_the_process_that_lost_it_starts_anew(
     assert len(plane.approvals()) == 1
 
 
+async def test_only_its_own_code_may_ask_in_it(launcher: Launcher, plane: ControlPlane, agent: Agent) -> None:
+    """Code elsewhere can wait for its answers, though not move them; it is not ended for trying."""
+
+    @agent.reasoner()
+    async def asks() -> str:
+        return (await agent.pause("x")).feedback
+
+    await launcher.start("run-1", "asks")
+    await plane.asked()
+    with pytest.raises(Conflict, match="the run's own code") as refused:
+        await agent.pause("y", execution_id="run-1")
+    assert refused.value.code == "stale_instance"
+    looking = asyncio.create_task(agent.wait_for_resume("x", execution_id="run-1"))
+    await eventually(lambda: "POST /api/v1/approvals/apr_00000001/callback" in plane.calls)
+    plane.decide("x", "approved", "for both")
+    assert (await looking).feedback == "for both"
+    assert (await launcher.ended("run-1")).result == "for both"
+
+
 async def test_what_waits_while_its_process_counts_as_gone_is_not_woken_here(
     launcher: Launcher, plane: ControlPlane, agent: Agent, went: Went
 ) -> None:
@@ -214,6 +233,25 @@ async def test_what_waits_while_its_process_counts_as_gone_is_not_woken_here(
     assert (await launcher.give("run-1")).status_code == 202
     await launcher.ended("run-1")
     assert went == ["handed back", "acted"]
+
+
+async def test_what_it_let_go_of_is_handed_back_in_case_nobody_took_it(
+    launcher: Launcher, plane: ControlPlane, agent: Agent
+) -> None:
+    @agent.reasoner()
+    async def asks() -> None:
+        await agent.pause("x")
+
+    run = await launcher.start("run-1", "asks")
+    await plane.asked()
+    holder = run.instance_id
+    launcher.book.instances.clear()
+    agent.asgi.lifetime.changed()
+    await eventually(lambda: not processing(agent, "run-1"))
+    # It is registered again before anybody noticed that it was gone: the run would be nobody's, and held by it.
+    await eventually(lambda: run.instance_id is None)
+    assert list(launcher.book.instances) == [holder]
+    assert run.status == "waiting"
 
 
 async def test_a_process_that_stood_still_but_kept_its_lease_goes_on(

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from holdshort import Agent
 from holdshort.testing import ControlPlane
+from litestar import Litestar, asgi
 
 from sdk.python.tests.dispatching import Launcher, launching, listening
 from sdk.python.tests.support import Wire, eventually, serving
@@ -265,10 +266,13 @@ async def answers(client: httpx.AsyncClient) -> bool:
         return False
 
 
+@pytest.mark.parametrize("hosted", [True, False])
 async def test_where_it_is_mounted_the_end_of_the_application_is_its_signal(
-    plane: ControlPlane, launcher: Launcher, unused_tcp_port: int
+    plane: ControlPlane, launcher: Launcher, unused_tcp_port: int, *, hosted: bool
 ) -> None:
-    agent = plane.connect(Agent("contract-reviewer", "1", callback_url=f"http://127.0.0.1:{unused_tcp_port}"))
+    path = "/agent" if hosted else ""
+    agent = plane.connect(Agent("contract-reviewer", "1", callback_url=f"http://127.0.0.1:{unused_tcp_port}{path}"))
+    hand_back = "POST /api/v1/nodes/contract-reviewer/hand-back"
 
     @agent.reasoner()
     async def asks() -> None:
@@ -276,14 +280,13 @@ async def test_where_it_is_mounted_the_end_of_the_application_is_its_signal(
 
     @agent.reasoner()
     async def works() -> str:
-        await eventually(lambda: agent.registry.draining)
-        await agent_heard()
+        await eventually(lambda: hand_back in plane.calls, 20)
         return "finished"
 
-    async def agent_heard() -> None:
-        await eventually(lambda: "POST /api/v1/nodes/contract-reviewer/hand-back" in plane.calls)
-
-    async with serving(agent.asgi, unused_tcp_port):
+    # A host does not tell what is mounted in it when it starts and stops.
+    mounted = asgi("/agent", is_mount=True, copy_scope=True)(agent.asgi)
+    app = Litestar([mounted], lifespan=[agent.lifespan]) if hosted else agent.asgi
+    async with serving(app, unused_tcp_port):
         await launcher.registered()
         waiting, working = await launcher.start("run-1", "asks"), await launcher.start("run-2", "works")
         await plane.asked()

@@ -1,7 +1,8 @@
 """Agent: what a user's program holds. It pauses, waits, notes, and serves its reasoners."""
 
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdshort import _asking, _errors, _routes
@@ -222,9 +223,29 @@ class Agent(Runner, Work):
         except Exception as error:  # the run matters more than what is noted of it
             log.warning("a note of %s was dropped: %s", run.execution_id, error)
 
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """While in here the agent is registered and given runs; at the end it is drained, as by SIGTERM.
+
+        For frameworks that do not tell a mounted application when they start and stop, which are most: pass it as
+        `FastAPI(lifespan=agent.lifespan)` or `Litestar(lifespan=[agent.lifespan])`. The agent needs a callback_url.
+
+        Args:
+            app: given by the framework, and not used.
+        """
+        served = self.asgi
+        served.begin()
+        try:
+            yield
+        finally:
+            await served.end()
+
     @property
     def asgi(self) -> "AgentApp":
-        """The agent as a plain ASGI application: runs alone, or mounted in Litestar, Starlette or FastAPI."""
+        """The agent as a plain ASGI application: runs alone, or mounted in Litestar, Starlette or FastAPI.
+
+        Where it is mounted below a path, that belongs to its callback_url, and the host's lifespan is `lifespan`.
+        """
         if self._app is None:
             from holdshort._asgi import AgentApp  # noqa: PLC0415  # a script that serves nothing needs none of it
 

@@ -120,27 +120,37 @@ class AgentApp:
         known = {"node_id": self._agent.node_id, "version": self._agent.version, "reasoners": reasoners}
         return Answered(200, {"status": "draining" if self._agent.registry.draining else "ok", **known})
 
+    def begin(self) -> None:
+        """Check every reasoner and register, as soon as an address is known.
+
+        Raises:
+            TypeError: an annotation that no JSON can be converted to.
+            NameError: an annotation that cannot be resolved.
+        """
+        for reasoner in self._agent.reasoners.values():
+            reasoner.check()
+        self.lifetime.begin()
+
+    async def end(self) -> None:
+        """Hand back what waits, let what runs finish for some seconds, and go."""
+        self.lifetime.begin_to_end()
+        await self._calls.stop()
+        await self.lifetime.end()
+
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self._start(send)
+                try:
+                    self.begin()
+                except (TypeError, NameError) as error:
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                else:
+                    await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                self.lifetime.begin_to_end()
-                await self._calls.stop()
-                await self.lifetime.end()
+                await self.end()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
-
-    async def _start(self, send: Send) -> None:
-        try:
-            for reasoner in self._agent.reasoners.values():
-                reasoner.check()
-        except (TypeError, NameError) as error:
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
-        else:
-            self.lifetime.begin()
-            await send({"type": "lifespan.startup.complete"})
 
 
 def _path(scope: Scope) -> str:

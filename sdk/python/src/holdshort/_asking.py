@@ -11,6 +11,7 @@ from holdshort import _routes
 from holdshort._core import Call
 from holdshort._errors import (
     AmbiguousRequestId,
+    Conflict,
     ExecutionCancelled,
     HandedBack,
     NotFound,
@@ -49,8 +50,14 @@ class Outsider:
         self.session = session
 
     async def send(self, call: Call[T], *, patience: float | EllipsisType | None = ...) -> T:
-        """Send a call."""
-        return await self.session.client.send(call, patience=patience)
+        """Send a call; Conflict says that only the process that has the run may."""
+        try:
+            return await self.session.client.send(call, patience=patience)
+        except StaleInstance as held:
+            known = {"code": held.code, "status": held.status, "request_id": held.request_id, "details": held.details}
+            raise Conflict(
+                "only the process that was given this run may do that, from the run's own code", **known
+            ) from held
 
     async def sure(self) -> None:
         """Nothing can have been taken over."""
@@ -172,7 +179,7 @@ def _call(key: Key, question: Question, entry: Pause, callback_url: str | None) 
 async def _move(asker: Asker, entry: Pause, callback_url: str, until: float | None) -> None:
     moved = _routes.set_callback(entry.approval_id or "", callback_url, callback_secret=entry.secret)
     # Whoever holds the run is told there; a bystander is not, and hears of it by asking.
-    with suppress(StaleInstance) if isinstance(asker, Outsider) else nullcontext():
+    with suppress(Conflict) if isinstance(asker, Outsider) else nullcontext():
         await asker.send(moved, patience=_left(until))
 
 

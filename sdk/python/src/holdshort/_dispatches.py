@@ -192,6 +192,7 @@ class Dispatches:
         work = self._work(run, reasoner, arguments, seconds=seconds, before=before)
         task = asyncio.create_task(work, name=f"holdshort {reasoner.name}")
         self._going[order.execution_id] = _Going(run, task)
+        task.add_done_callback(lambda _: self._left(run))
 
     async def _work(
         self, run: Run, reasoner: Reasoner, arguments: dict[str, Any], *, seconds: float | None, before: _Going | None
@@ -213,7 +214,6 @@ class Dispatches:
         except Exception as error:  # nobody waits for it: this is where it is said
             log.warning("run %s of %s failed", run.execution_id, reasoner.name, exc_info=error)
         finally:
-            self._left(run)
             await self._agent.sessions.leave()
 
     def _handed_back(self, run: Run) -> None:

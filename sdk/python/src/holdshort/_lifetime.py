@@ -37,6 +37,8 @@ class Lifetime:
 
     def listens(self) -> None:
         """Register now, or as soon as an address is known."""
+        if self._node is not None:
+            return
         self._agent.registry.draining = False
         self._until = None
         self.dispatches.instance_id = uuid4().hex
