@@ -92,14 +92,16 @@ class Refusal(Struct, frozen=True):
 
 
 def target_of(url: str) -> Target | Refusal:
-    """Whom an http(s) URL names."""
+    """Whom a URL names; none but http and https, and nothing before the host."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
-    except (ValueError, KeyError):
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
         return Refusal(HOST_RULE)
-    bracketed = "[" in parts.netloc
-    return target(host, port) if bracketed == (":" in host) else Refusal(HOST_RULE)
+    default = _DEFAULT_PORTS.get(parts.scheme)
+    if default is None or "@" in parts.netloc or ("[" in parts.netloc) != (":" in host):
+        return Refusal(HOST_RULE)
+    return target(host, default if port is None else port)
 
 
 def target(host: str, port: int) -> Target | Refusal:
