@@ -22,6 +22,7 @@ MOST_REASONERS = 1000
 SCHEMA_LIMIT = 16 * 1024
 SCHEMAS_LIMIT = 256 * 1024
 MAX_LEASE_SECONDS = 3600
+MAX_TIMEOUT_SECONDS = 365 * 86_400
 RESERVED = "executions"
 
 
@@ -30,7 +31,7 @@ class ReasonerIn(Struct, kw_only=True):
 
     id: fields.Name | None = None
     name: str | None = None
-    timeout_seconds: Annotated[float, Meta(gt=0)] | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     resume: Resume | None = None
     input_schema: Raw | UnsetType = UNSET
 
@@ -48,7 +49,7 @@ Reasoners = Annotated[
         max_length=MOST_REASONERS,
         extra={
             "rule": f"a list of at most {MOST_REASONERS} objects, each with an id or name of A-Z a-z 0-9 . _ ~ : -,"
-            " timeout_seconds above 0, and resume when_decided or at_start"
+            " timeout_seconds above 0 and at most a year, and resume when_decided or at_start"
         },
     ),
 ]
@@ -225,8 +226,9 @@ def _reasoners(body: RegisterIn) -> tuple[Reasoner, ...]:
     """Reasoners and skills by their names, each once; what they accept, as long as that is short."""
     found: dict[str, Reasoner] = {}
     room = SCHEMAS_LIMIT
-    for each in (*(body.reasoners or ()), *(body.skills or ())):
-        name = each.id or check_name("reasoners", each.name or "")
+    named = [*(("reasoners", each) for each in body.reasoners or ()), *(("skills", each) for each in body.skills or ())]
+    for field, each in named:
+        name = each.id or check_name(field, each.name or "")
         schema = b"" if each.input_schema is UNSET else bytes(each.input_schema)
         kept = _schema(schema) if len(schema) <= min(room, SCHEMA_LIMIT) else None
         room -= len(schema) if kept is not None else 0

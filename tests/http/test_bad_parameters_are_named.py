@@ -31,6 +31,8 @@ QUERIES: list[tuple[str, str, list[str]]] = [
     ("/deliveries", "status", ["", "x"]),
     ("/deliveries", "limit", ["0", "201", "x"]),
     ("/deliveries", "cursor", ["", "x"]),
+    ("/nodes", "limit", ["", "0", "201", "x"]),
+    ("/nodes", "cursor", ["", "x"]),
     ("/parked", "limit", ["0", "201", "x"]),
     ("/parked", "cursor", ["", "x"]),
     ("/events", "from", ["", "x"]),
@@ -96,6 +98,7 @@ async def test_a_path_that_can_name_nothing_is_404(api: Api, approval: str):
             f"/agents/{value}/executions/run-1/approval-status",
             f"/agents/node-1/executions/{value}/approval-status",
             f"/approvals/{value}",
+            f"/nodes/{value}",
         ):
             reply = await api.client.get(f"/api/v1{path}")
             assert problem(reply)[0] == 404, (path, reply.text)
@@ -112,6 +115,8 @@ async def test_a_path_that_can_name_nothing_is_404(api: Api, approval: str):
             (f"/approvals/{value}/expire", {}),
             (f"/approvals/{value}/callback", {"callback_url": "http://a/"}),
             (f"/deliveries/{value}/redrive", {}),
+            (f"/nodes/{value}/heartbeat", {}),
+            (f"/nodes/{value}/shutdown", {}),
         ):
             reply = await api.post(path, body)
             assert problem(reply)[0] == 404, (path, reply.text)
