@@ -78,6 +78,11 @@ class Book:
             self._stored.setdefault(_place_of(step), {}).setdefault(step.name, step)
             self._passed.update(_way_to(_place_of(step)))
 
+    def close(self) -> None:
+        """Forget it all: what a run leaves running may keep this for as long as the process lives."""
+        self._stored.clear()
+        self._passed.clear()
+
     def find(self, place: Place, name: str, proof: str) -> Step | None:
         """The stored step that this call is; None for one that was never stored.
 

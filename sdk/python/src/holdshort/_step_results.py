@@ -83,7 +83,7 @@ def annotation(function: Callable[..., Any]) -> Any:
 def _from_model(value: Any) -> Any:
     """Pydantic's models, known by what they can, so that pydantic is not needed."""
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True, round_trip=True)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 

@@ -50,6 +50,7 @@ class Steps:
                 self._over = True
                 for task in self._busy:
                     task.cancel()
+                self._book.close()
 
     def moved_here(self) -> None:
         """Go on in this thread, in which the run's plain function is called."""

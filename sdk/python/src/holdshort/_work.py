@@ -1,9 +1,11 @@
 """Work: what a run does once, however often it is started again."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from unicodedata import category
 
+from holdshort._ai import Asking
+from holdshort._ai_forms import Form
 from holdshort._errors import NoExecution
 from holdshort._step_calls import Deed
 from holdshort._step_results import annotation
@@ -84,6 +86,77 @@ class Work:
         deed = Deed(name, fn, args, kwargs, annotation(fn))
         ticket = run.steps.called(deed)
         return deed.perform_blocking(run.blocking) if ticket is None else run.steps.do_blocking(ticket)
+
+    @overload
+    def ai(
+        self,
+        *,
+        user: str,
+        system: str | None = None,
+        model: str | None = None,
+        schema: None = None,
+        name: str = "ai",
+        **options: Any,
+    ) -> Coroutine[Any, Any, str]: ...
+    @overload
+    def ai(
+        self,
+        *,
+        user: str,
+        schema: type[T],
+        system: str | None = None,
+        model: str | None = None,
+        name: str = "ai",
+        **options: Any,
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def ai(
+        self,
+        *,
+        user: str,
+        schema: Mapping[str, Any],
+        system: str | None = None,
+        model: str | None = None,
+        name: str = "ai",
+        **options: Any,
+    ) -> Coroutine[Any, Any, Any]: ...
+    def ai(
+        self,
+        *,
+        user: str,
+        system: str | None = None,
+        model: str | None = None,
+        schema: Any = None,
+        name: str = "ai",
+        **options: Any,
+    ) -> Coroutine[Any, Any, Any]:
+        """Ask a language model, as a step: what it answered is stored, and a restarted run asks nothing again.
+
+        It goes through litellm (`pip install 'holdshort[ai]'`), so model is `provider/name` and keys come from where
+        litellm takes them. Only the answer is stored: no key, no option, no question.
+
+        Args:
+            user: the question.
+            system: instructions.
+            model: HOLDSHORT_AI_MODEL when absent.
+            schema: the form of the answer: a struct, dataclass or TypedDict, one of pydantic's models, or a JSON
+                Schema. It is sent in strict mode, in which a model has to give every member.
+            name: of the step; see `step` for when calls need names of their own.
+            **options: for litellm: temperature, max_tokens, api_base, api_key, timeout, ...
+
+        Returns:
+            The text; with a schema, the answer as that type, or plain JSON where the schema is a JSON Schema.
+
+        Raises:
+            ModelUnknown: no model is given, nor set.
+            MissingExtra: litellm is not installed.
+            AiFailed: the model could not be asked; nothing is stored, so asking again is safe.
+            AiAnswerInvalid: the answer does not fit the schema, or has no text; nothing is stored.
+            TypeError: the schema is none, or an option is ai's own.
+        """
+        form = Form(schema)
+        args = (system, user, model, form.sent)
+        return self._step(Deed(name, Asking(form, options), args, {}, form.kind))
 
     def _step(self, deed: Deed) -> Coroutine[Any, Any, Any]:
         run = self._running(deed.name)
