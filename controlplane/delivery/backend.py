@@ -9,12 +9,14 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import httpcore
 
 from controlplane.delivery.resolver import Resolver, Unresolved
 from controlplane.domain import egress
+from controlplane.domain.allow_list import Entry
 from controlplane.domain.egress import Policy, Refusal, Target
 from controlplane.domain.egress_ranges import read
 
@@ -22,6 +24,11 @@ SERVES_SECONDS = 30.0
 TRIED_ADDRESSES = 4
 LEAST_TURN_SECONDS = 1.0
 
+# What is allowed for the request that a connection is made for, beside the policy. Whoever sets it must see to it that
+# no other request is given that connection.
+ALLOWANCE: ContextVar[tuple[Entry, ...]] = ContextVar("allowance", default=())
+
+Resolve = Callable[[str], Awaitable[list[str]]]
 Dial = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 
 
@@ -81,7 +88,9 @@ class JudgedBackend(httpcore.AsyncNetworkBackend):
 
     async def _judged(self, host: str, port: int) -> tuple[str, ...]:
         try:
-            judged = await judged_addresses(self._policy, self._resolver, egress.target(host, port))
+            judged = await judged_addresses(
+                self._policy, self._resolver.resolve, egress.target(host, port), ALLOWANCE.get()
+            )
         except Unresolved as fault:
             raise httpcore.ConnectError(str(fault)) from None
         if isinstance(judged, Refusal):
@@ -105,17 +114,25 @@ class JudgedBackend(httpcore.AsyncNetworkBackend):
         raise httpcore.ConnectError(fault)
 
 
-async def judged_addresses(policy: Policy, resolver: Resolver, called: Target | Refusal) -> tuple[str, ...] | Refusal:
+async def judged_addresses(
+    policy: Policy, resolve: Resolve, called: Target | Refusal, allowance: tuple[Entry, ...] = ()
+) -> tuple[str, ...] | Refusal:
     """What the rule says of a host once its name is resolved.
+
+    Args:
+        policy: what this process may call.
+        resolve: finds the addresses of a name.
+        called: whom, or why that is not even looked at.
+        allowance: what is allowed beside the operator's list.
 
     Raises:
         Unresolved: the name has no address now.
     """
     if isinstance(called, Refusal):
         return called
-    answers = [called.name] if called.literal is not None else await resolver.resolve(called.name)
+    answers = [called.name] if called.literal is not None else await resolve(called.name)
     here = own_among(answers) if any(own.port == called.port for own in policy.own) else ()
-    return egress.judge(policy, called, answers, here=here)
+    return egress.judge(policy, called, answers, here=here, allowance=allowance)
 
 
 def own_among(answers: Iterable[str]) -> frozenset[str]:

