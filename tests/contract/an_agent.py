@@ -45,6 +45,16 @@ async def toil(begun: str, may_end: str) -> int:
     return os.getpid()
 
 
+@app.reasoner()
+async def prepare(begun: str, may_end: str, request_id: str) -> list[int]:
+    """Does steps before, beside and behind each other and a question; the process that did each."""
+    first = await app.step("first", os.getpid)
+    beside = await asyncio.gather(*(app.step("beside", os.getpid) for _ in range(3)))
+    long = await app.step("long", toil, begun, may_end)
+    await app.pause(request_id)
+    return [first, *beside, long, await app.step("last", os.getpid)]
+
+
 def write_down(file: Path) -> None:
     with file.open("a", encoding="utf-8") as opened:
         opened.write(f"{os.getpid()}\n")

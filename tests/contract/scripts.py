@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
-from holdshort import Approval, ApprovalFilter, AsyncClient, HoldshortError, Question, Verdict
+from holdshort import Approval, ApprovalFilter, AsyncClient, HoldshortError, Question, RunEnded, Verdict
 
 APPROVED, REJECTED, CHANGES = (Verdict(decision=word) for word in ("approved", "rejected", "request_changes"))
 SOON = 1.0 / 3600
@@ -60,7 +60,7 @@ class Doing:
     async def __call__(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         try:
             returned = await getattr(self._client, method)(*args, **kwargs)
-        except HoldshortError as error:
+        except (HoldshortError, RunEnded) as error:
             self.transcript.append((method, (type(error).__name__, error.code, error.status)))
             return error
         self.transcript.append((method, steady(msgspec.to_builtins(returned))))
@@ -305,6 +305,30 @@ async def notes_are_kept_once(do: Does, ids: Ids) -> None:
     await do("create_execution", ids.node, ids.run)
     await do("add_note", ids.run, "first", note_id="n1", tags=["a"])
     await do("add_note", ids.run, "second", note_id="n2")
+
+
+@script
+async def steps_are_kept_once(do: Does, ids: Ids) -> None:
+    await do("keep_step", ids.run, "a", 1, occurrence=1)
+    await do("create_execution", ids.node, ids.run)
+    await do("list_steps", ids.run)
+    for result in ({"b": [None, 1.5]}, "another"):
+        await do("keep_step", ids.run, "a", result, occurrence=1, previous="")
+    await do("keep_step", ids.run, "a", 1, occurrence=1, previous="a#1")
+    await do("keep_step", ids.run, "a", 1, occurrence=1)
+    await do("keep_step", ids.run, "a", None, occurrence=2)
+    for name in ("", "x" * 201, "a\nb"):
+        await do("keep_step", ids.run, name, 1, occurrence=1)
+    await do("keep_step", ids.run, "a", 1, occurrence=0)
+    await do("keep_step", ids.run, "a", 1, occurrence=3, previous="p" * 257)
+    await do("keep_step", ids.run, "large", "x" * (1024 * 1024 - 2), occurrence=1)
+    await do("keep_step", ids.run, "larger", "x" * (1024 * 1024 - 1), occurrence=1)
+    await do("list_steps", ids.run, limit=1)
+    await do("list_steps", ids.run, after=1)
+    await do("list_steps", ids.run, after=9)
+    await do("report_status", ids.run, "failed", error="e", reason="step_mismatch")
+    await do("keep_step", ids.run, "a", 1, occurrence=1, previous="")
+    await do("get_execution", ids.run)
 
 
 @script

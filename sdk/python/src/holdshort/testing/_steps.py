@@ -1,6 +1,6 @@
 """The rules of steps in memory: each is kept once, at its place in the run."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -10,15 +10,18 @@ from holdshort.testing._book import Book, Ran, Refusal
 _LARGEST = 1024 * 1024
 _PAGE_BYTES = 4 * 1024 * 1024
 _MOST = 200
+_Name = Annotated[
+    str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*(?![\s\S])", min_length=1, max_length=200)
+]
 
 
 class Told(msgspec.Struct, kw_only=True):
     """The body of a step."""
 
-    name: str
-    occurrence: int
+    name: _Name
+    occurrence: Annotated[int, msgspec.Meta(ge=1)]
     result: Any
-    previous: str | None = None
+    previous: Annotated[str, msgspec.Meta(max_length=256)] | None = None
 
 
 def keep(book: Book, run: Ran, told: Told) -> Step:
