@@ -181,7 +181,7 @@ async def test_the_time_that_is_left_is_its_limit(
 ) -> None:
     launcher.queue("run-1", "works", document="d")
     await launcher.give("run-1", X_Holdshort_Time_Left="0.05")
-    assert (await launcher.ended("run-1")).status == "timeout"
+    assert (await launcher.ended("run-1", seconds=3)).status == "timeout"
     launcher.queue("run-2", "limited")
     await launcher.give("run-2", X_Holdshort_Time_Left="3600")
     loop = asyncio.get_running_loop()

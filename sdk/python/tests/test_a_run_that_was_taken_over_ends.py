@@ -268,7 +268,7 @@ async def test_a_process_that_stood_still_but_kept_its_lease_goes_on(
     node._held_until = 0.0
     beats = [call for call in plane.calls if call.endswith("/heartbeat")]
     plane.decide("x", "approved", "still here")
-    assert (await launcher.ended("run-1")).result == "still here"
+    assert (await launcher.ended("run-1", seconds=2)).result == "still here"
     assert len([call for call in plane.calls if call.endswith("/heartbeat")]) == len(beats) + 1
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 from holdshort import Agent
+from holdshort._core import Call, Reply
 from holdshort.testing import ControlPlane
 from litestar import Litestar, asgi
 
-from sdk.python.tests.dispatching import Launcher, launching, listening
+from sdk.python.tests.dispatching import Launcher, launching, listening, processing
 from sdk.python.tests.support import Wire, eventually, serving
 
 PROGRAM = """
@@ -211,6 +212,69 @@ async def test_a_call_gives_back_a_thousand_at_most(plane: ControlPlane, heard: 
             lifetime._node.hand_back(f"run-{n}", 1)
     sizes = [len(body["executions"]) for word, body in heard.told if word == "hand-back"]
     assert sizes == [1000, 1000, 500]
+
+
+async def test_nothing_is_given_back_before_it_is_known_that_nothing_new_is_taken(
+    plane: ControlPlane, launcher: Launcher
+) -> None:
+    """The control plane would give what it gets back to the same process at once."""
+    may_answer = asyncio.Event()
+
+    class Slow:
+        async def exchange(self, call: Call[Any]) -> Reply:
+            if b"draining" in (call.body or b""):
+                await may_answer.wait()
+            return await plane.transport.exchange(call)
+
+        async def aclose(self) -> None:
+            pass
+
+    agent = Agent("contract-reviewer", "1")
+    agent.use_transport(Slow())  # type: ignore[arg-type]
+
+    @agent.reasoner()
+    async def asks() -> None:
+        await agent.pause("x")
+
+    async with listening(agent) as lifetime:
+        await launcher.registered()
+        run = await launcher.start("run-1", "asks")
+        await plane.asked()
+        lifetime.begin_to_end()
+        await eventually(lambda: not processing(agent, "run-1"))
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        await eventually(lambda: loop.time() - since > 0.2)
+        assert run.instance_id is not None
+        may_answer.set()
+        await eventually(lambda: run.instance_id is None)
+    assert run.status == "waiting"
+
+
+async def test_code_that_swallows_being_handed_back_has_not_succeeded(
+    plane: ControlPlane, launcher: Launcher, agent: Agent
+) -> None:
+    @agent.reasoner()
+    async def stubborn() -> str:
+        try:
+            return (await agent.pause("x")).feedback
+        except BaseException:
+            return "nobody answered"
+
+    @agent.reasoner()
+    async def clumsy() -> None:
+        try:
+            await agent.pause("y")
+        finally:
+            raise RuntimeError("while cleaning up")
+
+    async with listening(agent):
+        await launcher.registered()
+        runs = [await launcher.start("run-1", "stubborn"), await launcher.start("run-2", "clumsy")]
+        await plane.asked("x")
+        await plane.asked("y")
+    assert [(run.status, run.instance_id) for run in runs] == [("waiting", None)] * 2
+    assert len(plane.pending()) == 2
 
 
 async def test_a_second_signal_changes_nothing(heard: Heard, launcher: Launcher, tmp_path: Path) -> None:

@@ -64,6 +64,33 @@ async def test_at_whatever_it_waits_for(launcher: Launcher, plane: ControlPlane,
     assert kept.error == "execution run-1 was cancelled: no longer wanted"
 
 
+async def test_what_it_does_to_clean_up_is_no_cancelled_code(launcher: Launcher, agent: Agent, went: Went) -> None:
+    works = asyncio.Event()
+
+    async def fails() -> None:
+        raise ValueError("while cleaning up")
+
+    @agent.reasoner()
+    async def waits() -> None:
+        works.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # A task that counts as being cancelled would get its cancellation out of this group instead.
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(fails())
+                    await asyncio.Event().wait()
+            except* ValueError:
+                went.append("noticed")
+
+    await launcher.start("run-1", "waits")
+    await works.wait()
+    await cancelled(launcher, "run-1")
+    await eventually(lambda: not processing(agent, "run-1"))
+    assert went == ["noticed"]
+
+
 async def test_before_its_code_began(launcher: Launcher, agent: Agent, went: Went) -> None:
     @agent.reasoner()
     async def begins() -> None:

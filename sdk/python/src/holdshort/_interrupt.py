@@ -25,7 +25,7 @@ class Interruptible(Generic[T]):
     """Awaits a coroutine; `interrupt` raises a RunEnded at its await, wherever that is.
 
     Args:
-        coroutine: the run's code; closed if it was interrupted before it began.
+        coroutine: the run's code.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
@@ -35,18 +35,14 @@ class Interruptible(Generic[T]):
 
     def interrupt(self, reason: RunEnded) -> None:
         """Raise this at the await where the code is; called on its loop, once."""
-        if self._task is not None and self._task is asyncio.current_task():
+        if self._task is None or self._task is asyncio.current_task():
             return  # the caller raises it right here
         self._reason = reason
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
 
     def __await__(self) -> Generator[Any, Any, T]:
         """As the coroutine's own, but for what a cancellation becomes."""
         self._task = asyncio.current_task()
-        if self._reason is not None:
-            self._coroutine.close()
-            raise self._thrown(self._reason)
         try:
             return (yield from self._driven())
         finally:

@@ -98,8 +98,6 @@ class Run:
         code = Interruptible(work)
         self._code = code
         try:
-            if self.end is not None:
-                code.interrupt(self.end)
             return await code
         finally:
             self._code = None
