@@ -5,8 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from controlplane.storage import cases, dispatches, outbox, parked
+from controlplane.storage import cases, dispatches, outbox, parked, pointing, resting
 from controlplane.storage.engine import Connection
+from controlplane.storage.pointing import Left
 from tests.services.store import Rows, Store
 
 RUNS = """
@@ -56,7 +57,7 @@ class Explaining(Connection):
     async def rows(self, statement: Any, values: Any = None) -> Any:
         statement = getattr(statement, "sql", statement)
         compiled = statement.compile(dialect=self._sql.dialect, compile_kwargs={"render_postcompile": True})
-        text, params = str(compiled), compiled.params
+        text, params = str(compiled), compiled.params | dict(values or {})
         order = compiled.positiontup or []
         result = await self._sql.exec_driver_sql("EXPLAIN (FORMAT JSON) " + text, tuple(params[name] for name in order))
         self.plan = result.scalar_one()
@@ -71,14 +72,17 @@ async def test_the_index_bounds_the_look(store: Store, rows: Rows):
         assert all("<=" in node.get("Index Cond", "") for node in nodes), index
 
 
+LEFT = Left("i1", "node-1", "http://a/1", "http://b")
 # What is looked up by an equal value; none of these reads everything that waits either.
 FOUND: dict[str, Callable[[Connection], Awaitable[Any]]] = {
     "executions_held": lambda conn: cases.lock_held_by_the_gone(conn, 100),
     "dispatches_due": lambda conn: dispatches.lock_due(conn, {"node-1": 5}),
+    "deliveries_resting": lambda conn: resting.lock_resting(conn, "node-1", 100),
+    "approvals_calling": lambda conn: pointing.lock_pointing(conn, LEFT, 100),
 }
 
 
-async def test_what_the_gone_held_and_what_a_node_is_due_are_found_by_index(store: Store, rows: Rows):
+async def test_what_the_gone_held_or_left_and_what_a_node_is_due_are_found_by_index(store: Store, rows: Rows):
     await rows.sql.execute(RUNS)
     for index, look in FOUND.items():
         assert index in {node.get("Index Name") for node in walk(await plan_of(store, look))}, index
