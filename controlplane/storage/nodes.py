@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from controlplane.domain.nodes import Instance, InstanceStatus, Node, Reasoner, Registration
@@ -17,6 +18,10 @@ _NOW = sa.func.clock_timestamp()
 _INSTANCE = columns(instances, Instance)
 _NODE = columns(nodes, Node)
 _THERE = instances.c.status != InstanceStatus.GONE
+# A page of nodes could else weigh as much as all schemas of a thousand reasoners.
+_SHORT = sa.literal_column(
+    "(SELECT coalesce(jsonb_agg(value - 'input_schema'), '[]') FROM jsonb_array_elements(nodes.reasoners))", JSONB
+)
 _NEWEST_FIRST = (instances.c.registered_at.desc(), instances.c.instance_id.desc())
 
 
@@ -42,9 +47,10 @@ async def get(conn: Connection, node_id: str) -> Node | None:
 
 
 async def page(conn: Connection, after: Place | None, limit: int) -> list[Node]:
-    """One page of nodes, the ones that registered first of all last."""
+    """One page of nodes, the ones that registered first of all last; their reasoners without schemas."""
     key = sa.tuple_(nodes.c.registered_at, nodes.c.node_id)
-    statement = sa.select(*_NODE).order_by(nodes.c.registered_at.desc(), nodes.c.node_id.desc()).limit(limit)
+    short = [_SHORT.label(each.name) if each is nodes.c.reasoners else each for each in _NODE]
+    statement = sa.select(*short).order_by(nodes.c.registered_at.desc(), nodes.c.node_id.desc()).limit(limit)
     if after is not None:
         statement = statement.where(key < sa.tuple_(sa.literal(after.at), sa.literal(after.id)))
     return [to_struct(row, Node) for row in await conn.rows(statement)]
