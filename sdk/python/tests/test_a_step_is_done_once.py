@@ -1,5 +1,6 @@
 import asyncio
 import functools
+import threading
 from typing import Any
 
 import pytest
@@ -207,6 +208,27 @@ async def test_a_plain_function_does_not_hold_up_the_loop(agent: Agent) -> None:
         assert await step == "turned"
 
 
+async def test_many_plain_steps_leave_the_loops_own_threads_free_and_are_64_at_most(agent: Agent) -> None:
+    go_on, lock = threading.Event(), threading.Lock()
+    counts = [0]
+
+    def held(number: int) -> int:
+        with lock:
+            counts.append(counts[-1] + 1)
+        go_on.wait(10)
+        with lock:
+            counts.append(counts[-1] - 1)
+        return number
+
+    async with agent.execution():
+        steps = asyncio.gather(*(agent.step("a", held, number) for number in range(80)))
+        await eventually(lambda: max(counts) == 64)
+        assert await asyncio.to_thread(lambda: "free") == "free"
+        go_on.set()
+        assert await steps == list(range(80))
+    assert max(counts) == 64
+
+
 @pytest.mark.parametrize(
     "function",
     [lambda x: asyncio.sleep(0, x), functools.partial(Counted()), functools.partial(Counted().plain), Counted()],
@@ -359,6 +381,24 @@ async def test_a_run_that_was_given_away_does_no_more_steps(agent: Agent, end: A
         with pytest.raises(end):
             await agent.step("a", work)
     assert work.times == 0
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_nothing_is_done_until_it_is_sure_that_the_run_is_still_ours(
+    plane: ControlPlane, agent: Agent, plain: bool
+) -> None:
+    work, known = Counted(), asyncio.Event()
+    async with dying(agent) as run:
+        run.confirmed = known.wait
+        step = asyncio.to_thread(agent.step_sync, "a", work.plain) if plain else agent.step("a", work)
+        doing = asyncio.create_task(step)
+        await asyncio.sleep(0.02)
+        assert work.times == 0
+        run.interrupt(StaleInstance())
+        known.set()
+        with pytest.raises(StaleInstance):
+            await doing
+    assert (work.times, plane.steps("run-1")) == (0, [])
 
 
 async def test_a_result_that_is_refused_fails_the_run(plane: ControlPlane, agent: Agent) -> None:

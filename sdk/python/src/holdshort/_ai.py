@@ -1,6 +1,5 @@
 """One question to a language model, through litellm, which is imported when the first one is asked."""
 
-import asyncio
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,7 @@ from typing import Any
 
 from holdshort._ai_forms import Form
 from holdshort._errors import AiAnswerInvalid, AiFailed, MissingExtra, ModelUnknown
+from holdshort._threads import in_thread
 
 MODEL = "HOLDSHORT_AI_MODEL"
 # What ai() says itself, and what would make of the answer something else than one text.
@@ -54,7 +54,7 @@ class Asking:
         said = [{"role": "system", "content": system}] if system else []
         said.append({"role": "user", "content": user})
         formed = {} if schema is None else {"response_format": self._form.response_format}
-        litellm = await asyncio.to_thread(_litellm)
+        litellm = await in_thread(_litellm, "litellm")
         try:
             response = await litellm.acompletion(model=named, messages=said, **formed, **self._options)
             choice = response.choices[0]

@@ -1,10 +1,7 @@
 """A function with its annotations as the contract: input is converted and checked before the run starts."""
 
-import asyncio
-import contextvars
 import inspect
 import re
-import threading
 import typing
 from collections.abc import Callable
 from functools import cached_property
@@ -14,6 +11,7 @@ import msgspec
 
 from holdshort._errors import InvalidInput
 from holdshort._runs import current_run
+from holdshort._threads import in_thread
 
 Resume = Literal["when_decided", "at_start"]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -93,8 +91,13 @@ class Reasoner:
     async def call(self, arguments: dict[str, Any]) -> Any:
         """Run the function: on the loop when it is async, else in a thread of its own."""
         if self.plain:
-            return await _in_thread(self.function, arguments)
+            return await in_thread(lambda: self._in_its_thread(arguments), self.name)
         return await self.function(**arguments)
+
+    def _in_its_thread(self, arguments: dict[str, Any]) -> Any:
+        if run := current_run.get():
+            run.steps.moved_here()
+        return self.function(**arguments)
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidInput:
@@ -107,38 +110,3 @@ def _invalid(error: msgspec.ValidationError) -> InvalidInput:
     fault = InvalidInput(f"{field}: {rule}", details={"errors": [{"field": field, "rule": rule}]})
     fault.field, fault.rule = field, rule
     return fault
-
-
-async def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """A thread for each run: a pool's few threads would all be taken by runs that wait for days."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def code() -> Any:
-        if run := current_run.get():
-            run.steps.moved_here()
-        return function(**arguments)
-
-    def work() -> None:
-        try:
-            outcome = (done.set_result, context.run(code))
-        except StopIteration as error:  # a future refuses it
-            outcome = (done.set_exception, RuntimeError(f"the reasoner raised {error!r}"))
-        except BaseException as error:  # whatever ends the thread ends the run
-            outcome = (done.set_exception, error)
-        _hand_over(loop, done, *outcome)
-
-    threading.Thread(target=work, name=f"holdshort {function.__name__}", daemon=True).start()
-    return await done
-
-
-def _hand_over(
-    loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", put: Callable[[Any], None], outcome: Any
-) -> None:
-    def deliver() -> None:
-        if not done.done():
-            put(outcome)
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(deliver)

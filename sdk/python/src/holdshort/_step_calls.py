@@ -3,10 +3,13 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
+
+from holdshort._threads import in_thread
 
 
 class Deed(NamedTuple):
@@ -31,16 +34,16 @@ class Deed(NamedTuple):
             return ""
         return sha256(given).hexdigest()[:12] if self.args or self.kwargs else ""
 
-    async def perform(self) -> Any:
-        """Call the function: on the loop when it is async, else in a thread, so that it never holds up the loop."""
+    async def perform(self, slots: asyncio.Semaphore | None = None) -> Any:
+        """Call the function: on the loop when it is async, else in a thread, so that it never holds up the loop.
+
+        Args:
+            slots: bounds how many threads there are at a time.
+        """
         if inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(type(self.function).__call__):
             return await self.function(*self.args, **self.kwargs)
-        thread = _Thread(self._called)
-        try:
-            result = await asyncio.to_thread(thread.work)
-        except asyncio.CancelledError:
-            thread.leave()
-            raise
+        async with slots or nullcontext():
+            result = await in_thread(self._called, self.name)
         return await result if inspect.isawaitable(result) else result
 
     def perform_blocking(self, on_loop: Callable[[Callable[[], Any]], Any]) -> Any:
@@ -49,33 +52,7 @@ class Deed(NamedTuple):
         return on_loop(lambda: _outcome(result)) if inspect.isawaitable(result) else result
 
     def _called(self) -> Any:
-        try:
-            return self.function(*self.args, **self.kwargs)
-        except StopIteration as error:  # a future refuses it
-            raise RuntimeError(f"step {self.name!r} raised {error!r}") from error
-
-
-class _Thread:
-    """Calls a function whose coroutine, if it returns one, is closed when nobody is left to await it."""
-
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function = function
-        self._returned: Any = None
-        self._left = False
-
-    def work(self) -> Any:
-        self._returned = self._function()
-        if self._left:
-            self._close()
-        return self._returned
-
-    def leave(self) -> None:
-        self._left = True
-        self._close()
-
-    def _close(self) -> None:
-        if inspect.iscoroutine(self._returned):
-            self._returned.close()
+        return self.function(*self.args, **self.kwargs)
 
 
 async def _outcome(awaitable: Awaitable[Any]) -> Any:

@@ -20,6 +20,7 @@ from holdshort._wire import Step, ended_by_approval
 if TYPE_CHECKING:
     from holdshort._runs import Run
 
+_THREADS = 64
 log = logging.getLogger("holdshort")
 
 
@@ -36,6 +37,7 @@ class Steps:
         self._chains = Chains(self._book, Steps.do.__code__)
         self._lock = threading.Lock()
         self._opening = asyncio.Lock()
+        self._slots = asyncio.Semaphore(_THREADS)
         self._opened = False
         self._over = False
         self._busy: set[asyncio.Task[Any]] = set()
@@ -68,20 +70,19 @@ class Steps:
         """The step's stored result, after doing it if there is none."""
         deed, (chain, alone) = ticket.deed, self._chains.awaited(ticket)
         with self._working():
-            if not self._opened:
-                await self._open()
+            await self._ready()
             place = chain.place_of(deed)
             step, wanted = self._find(place, deed)
             if step is None:
                 with self._raising(chain, ticket, place, alone=alone), self._chains.within():
-                    step = await self._keep(deed, wanted, await deed.perform())
+                    step = await self._keep(deed, wanted, await deed.perform(self._slots))
             return self._done(chain, place, step, deed)
 
     def do_blocking(self, ticket: Ticket) -> Any:
         """As `do`, in the thread of a plain function."""
         deed, (chain, alone) = ticket.deed, self._chains.awaited(ticket)
-        if not self._opened:
-            self._run.blocking(self._open)
+        if not self._opened or self._run.confirmed is not None:
+            self._run.blocking(self._ready)
         place = chain.place_of(deed)
         step, wanted = self._find(place, deed)
         if step is None:
@@ -90,9 +91,10 @@ class Steps:
                 step = self._run.blocking(lambda: self._keep(deed, wanted, result))
         return self._done(chain, place, step, deed)
 
-    async def _open(self) -> None:
-        """Read what is stored, once, and only when there may be something."""
+    async def _ready(self) -> None:
+        """Be sure that this process holds the run, and read what is stored: once, and only when there may be some."""
         with self._working():
+            await self._run.sure()
             async with self._opening:
                 if not self._opened:
                     self._book.open([step async for step in self._stored()])

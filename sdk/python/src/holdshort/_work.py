@@ -43,11 +43,11 @@ class Work:
         it raised (same fn, equal arguments) is the same step, so a result that took three tries is stored as one.
 
         A restarted run knows its steps by their names and their order *within each task*: tasks may finish in any
-        order. Of several tasks that start at the same place with the same name, each is known by the order in which
-        their `step(...)` was called, not by when they ran, so
-        `gather(*(app.step("fetch", fetch, url) for url in urls))` gives each url its own result. Where that order may
-        change (tasks that first await something else than a step or a pause, threads, sets), put what tells them
-        apart into the name: `f"fetch {url}"`. Before Python 3.12 `asyncio.wait_for` makes a task of what it awaits;
+        order. Calls of one name that start side by side are known by the order in which `step(...)` was called, not by
+        when they ran, so `gather(*(app.step("fetch", fetch, url) for url in urls))` gives each url its own result. A
+        task is known by where it was created, the name of its function, and the how-many-eth of these it is. Where
+        that order may change (queues, sets, threads, `as_completed` of coroutines), put what tells the calls apart into
+        the name: `f"fetch {url}"`. Before Python 3.12 `asyncio.wait_for` makes a task of what it awaits;
         `asyncio.timeout` does not. A step inside fn is part of this one.
 
         Names and order must not change while runs are open: code that asks for another step than the one that is
