@@ -6,6 +6,7 @@ is printed from it (`python -m controlplane.settings`) and compared with it by a
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 import platformdirs
 
+from controlplane.domain.allow_list import Entry
+from controlplane.domain.allow_list import parse as parse_allow_list
 from controlplane.domain.errors import FieldFault, HoldshortError
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.domain.webhook_secrets import parse as parse_webhook_secrets
@@ -54,6 +57,18 @@ SETTINGS = (
         "",
         "Secrets of signed webhooks, comma-separated, newest first; an entry is `secret` or `name:secret`.",
     ),
+    Setting(
+        "HOLDSHORT_CALLBACK_ALLOW",
+        "",
+        "Private and loopback addresses that agents may be called at: comma-separated hosts, addresses or networks,"
+        " each for all ports or one (`agent:8001`, `10.1.0.0/16`, `[fd12::/48]:8001`). `holdshort dev` calls loopback"
+        " without it.",
+    ),
+    Setting(
+        "HOLDSHORT_DANGEROUS_CALLBACK_ALLOW",
+        "off",
+        "`on`: networks wider than /8 (IPv4) or /16 (IPv6) are taken in `HOLDSHORT_CALLBACK_ALLOW`.",
+    ),
     Setting("HOLDSHORT_DEFAULT_EXPIRES_HOURS", "72", "Hours until an approval expires when the agent names none."),
     Setting("HOLDSHORT_PARKED_SECONDS", "3600", "Seconds that an answer is kept which came before its question."),
     Setting("HOLDSHORT_MAX_WAITS", "20000", "Waiting calls of one server process; past it they answer at once."),
@@ -92,6 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     """What one server process was told at its start; see `SETTINGS` for each field's meaning.
 
     Database URLs are `postgresql://...` whichever spelling was given. Passwords and secrets are not in `repr`.
+    `open_mode` comes from no variable: the commands for one developer's machine set it where they listen on loopback.
     """
 
     database_url: str | None = None
@@ -99,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     migration_database_url: str | None = None
     pool_size: int = 10
     webhook_secrets: tuple[WebhookSecret, ...] = ()
+    callback_allow: tuple[Entry, ...] = ()
+    dangerous_callback_allow: bool = False
     default_expires_hours: float = 72.0
     parked_seconds: int = 3600
     max_waits: int = 20_000
@@ -111,6 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     home: Path = SYSTEM_HOME
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    open_mode: bool = False
 
     def __repr__(self) -> str:
         """Every field, with the passwords of URLs and all secrets masked."""
@@ -135,6 +154,7 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         SettingsFault: one or more settings are wrong; names all of them, never a secret's value.
     """
     reader = _Reader({name: value for name, value in environ.items() if name.startswith(PREFIX) and value})
+    dangerous = reader.read("DANGEROUS_CALLBACK_ALLOW", _on_or_off, False)
     default_home = SYSTEM_HOME if root else platformdirs.user_data_path("holdshort")
     settings = Settings(
         database_url=reader.read("DATABASE_URL", _database_url, None),
@@ -142,6 +162,8 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         migration_database_url=reader.read("MIGRATION_DATABASE_URL", _database_url, None),
         pool_size=reader.read("POOL_SIZE", _whole(1, 1000), 10),
         webhook_secrets=reader.read("WEBHOOK_SECRETS", parse_webhook_secrets, ()),
+        callback_allow=reader.read("CALLBACK_ALLOW", partial(parse_allow_list, dangerous=dangerous), ()),
+        dangerous_callback_allow=dangerous,
         default_expires_hours=reader.read("DEFAULT_EXPIRES_HOURS", _hours, 72.0),
         parked_seconds=reader.read("PARKED_SECONDS", _whole(1, 604_800), 3600),
         max_waits=reader.read("MAX_WAITS", _whole(0, 1_000_000), 20_000),
@@ -149,7 +171,7 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         node_concurrency=reader.read("NODE_CONCURRENCY", _whole(1, 100_000), 100),
         node_queue=reader.read("NODE_QUEUE", _whole(1, 1_000_000), 1000),
         start_within_hours=reader.read("START_WITHIN_HOURS", _hours, 24.0),
-        listen=reader.read("LISTEN", _one_of({"on": True, "off": False}), True),
+        listen=reader.read("LISTEN", _on_or_off, True),
         public_url=reader.read("PUBLIC_URL", _public_url, None),
         home=reader.read("HOME", _absolute, default_home),
         log_format=reader.read("LOG_FORMAT", _one_of({"console": "console", "json": "json"}), "console"),
@@ -243,6 +265,9 @@ def _one_of(choices: Mapping[str, Value]) -> Callable[[str], Value]:
         return choices[word]
 
     return parse
+
+
+_on_or_off = _one_of({"on": True, "off": False})
 
 
 def _masked(name: str, value: object) -> str:

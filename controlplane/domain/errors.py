@@ -35,6 +35,12 @@ class FieldFault(HoldshortError):
         self.rule = rule
 
 
+class CallbackUrlRefused(HoldshortError):
+    """This server may not call that address; give another one, or have it allowed by the setting that is named."""
+
+    code = "callback_url_refused"
+
+
 class NotFound(HoldshortError):
     """There is nothing at this address; look at the path and the method."""
 

@@ -17,6 +17,7 @@ RETRY_AFTER_SECONDS = 1
 
 STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.FieldFault: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.CallbackUrlRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.ExecutionNotFound: HTTPStatus.NOT_FOUND,

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import settings
+from controlplane.domain import allow_list
 from controlplane.settings import SETTINGS, Settings, SettingsFault, load
 
 
@@ -17,7 +18,24 @@ def test_nothing_set_gives_the_defaults_of_the_table():
 
 
 def test_every_field_has_a_row_and_every_row_a_field():
-    assert [row.name for row in SETTINGS] == [f"HOLDSHORT_{name.upper()}" for name in Settings.__struct_fields__]
+    read = [name for name in Settings.__struct_fields__ if name != "open_mode"]
+    assert [row.name for row in SETTINGS] == [f"HOLDSHORT_{name.upper()}" for name in read]
+
+
+def test_no_variable_opens_the_server_to_everybody():
+    everything = {row.name: "on" for row in SETTINGS} | {"HOLDSHORT_OPEN_MODE": "on"}
+    with pytest.raises(SettingsFault):
+        load(everything)
+    assert not load({"HOLDSHORT_OPEN_MODE": "on", "HOLDSHORT_OPEN": "true", "OPEN_MODE": "1"}).open_mode
+
+
+def test_an_allow_list_is_read_with_what_allows_its_width():
+    allow = "agent:8001, 10.1.0.0/16, [fd12::/48]:8001"
+    assert load({"HOLDSHORT_CALLBACK_ALLOW": allow}).callback_allow == allow_list.parse(allow)
+    wide = {"HOLDSHORT_CALLBACK_ALLOW": "0.0.0.0/0"}
+    with pytest.raises(SettingsFault, match="needs HOLDSHORT_DANGEROUS_CALLBACK_ALLOW=on"):
+        load(wide)
+    assert load(wide | {"HOLDSHORT_DANGEROUS_CALLBACK_ALLOW": "on"}).callback_allow
 
 
 def test_every_fault_is_reported_at_once():
@@ -25,6 +43,7 @@ def test_every_fault_is_reported_at_once():
         "HOLDSHORT_DATABASE_URL": "mysql://root:hunter22@db/x",
         "HOLDSHORT_POOL_SIZE": "none",
         "HOLDSHORT_WEBHOOK_SECRETS": "good-enough-secret,,",
+        "HOLDSHORT_CALLBACK_ALLOW": "agent,169.254.169.254,http://u:hunter22@agent",
         "HOLDSHORT_LISTEN": "maybe",
     }
     with pytest.raises(SettingsFault) as caught:
@@ -33,6 +52,7 @@ def test_every_fault_is_reported_at_once():
         "HOLDSHORT_DATABASE_URL",
         "HOLDSHORT_POOL_SIZE",
         "HOLDSHORT_WEBHOOK_SECRETS",
+        "HOLDSHORT_CALLBACK_ALLOW",
         "HOLDSHORT_LISTEN",
     ]
     assert "hunter22" not in str(caught.value)
@@ -81,6 +101,9 @@ def test_a_database_url_may_name_its_server_in_every_way_of_libpq(rest: str):
         ("LOG_LEVEL", "loud"),
         ("LOG_LEVEL", " "),
         ("WEBHOOK_SECRETS", " "),
+        ("CALLBACK_ALLOW", " "),
+        ("CALLBACK_ALLOW", "agent:0"),
+        ("DANGEROUS_CALLBACK_ALLOW", "perhaps"),
     ],
 )
 def test_a_wrong_value_stops_the_start(name: str, value: str):
