@@ -29,14 +29,13 @@ async def register(conn: Connection, wanted: Registration, *, actor: Actor, new_
     met = await instances.lock_met(conn, wanted)
     now = await clock.now(conn)
     arrival = rules.arrive(wanted, met, now=now, left_id=new_id(INSTANCE_PREFIX), actor=actor)
-    await instances.end(conn, [each.instance_id for each in arrival.replaced], GoneReason.REPLACED)
-    if arrival.left is not None:
-        await instances.put(conn, arrival.left, callbacks_left=True)
     if not await instances.put(conn, arrival.instance):
         raise FieldFault("instance_id", "must not be the id of another node's instance")
     if arrival.left is not None:
+        await instances.put(conn, arrival.left, callbacks_left=True)
         await resting.rest(conn, [arrival.left])
     if arrival.replaced:
+        await instances.end(conn, [each.instance_id for each in arrival.replaced], GoneReason.REPLACED)
         await resting.send_again(conn, wanted.node_id, wanted.base_url)
     await history.record(conn, *arrival.facts)
     await dispatches.wake(conn, wanted.node_id)
