@@ -70,7 +70,7 @@ def prove(case: Case) -> Case:
         return case
     if not run.proven:
         released = run.replay and run.instance_id is None
-        case = with_execution(case, proven=True, order=None if released else Order.NOTHING)
+        case = with_execution(case, proven=True, order=Order.RUN if released else Order.NOTHING)
     if run.status is ExecutionStatus.QUEUED:
         case = move(case, ExecutionStatus.RUNNING, None, DISPATCHER)
     return case
@@ -116,6 +116,7 @@ def _order_of_released(case: Case) -> Order | None:
     if run.status is ExecutionStatus.QUEUED:
         return Order.RUN  # its last try came to nothing, so whatever the node knows, nobody has it
     if not run.replay:
-        return Order.NOTHING
+        # Whoever has it in hand settles it: what was not written yet goes to another instance, what was never does.
+        return None
     rests = run.status is ExecutionStatus.WAITING and not run.resume_at_start
     return Order.NOTHING if rests else Order.RUN

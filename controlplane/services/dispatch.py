@@ -40,7 +40,7 @@ async def claim(conn: Connection, *, limit: int, concurrency: int, new_id: NewId
         concurrency: how many runs a node works on at once where its registration names no number.
         new_id: makes ids.
     """
-    hungry = await dispatches.lock_hungry(conn, NODES_A_CLAIM)
+    hungry = await dispatches.lock_hungry(conn, NODES_A_CLAIM, concurrency=concurrency)
     if not hungry:
         return []
     fleets = await _fleets(conn, hungry, concurrency)

@@ -211,6 +211,7 @@ class _Values:
         self.facts: list[Fact] = []
         self.told: list[Approval] = []
         self._orders: list[tuple[str, Order, Any]] = []
+        self._taken: list[bool] = []
         self._at: list[Any] = []
         self._told_at: list[Any] = []
 
@@ -221,6 +222,8 @@ class _Values:
             self._at.append(after.at)
         if after.order is not None:
             self._orders.append((after.execution.execution_id, after.order, after.at))
+            # What is sent to another instance was not taken by that alone: of the last one there may be no sign.
+            self._taken.append(after.order is not Order.RUN or after.execution.proven)
         pending = {a.approval_id for a in before.approvals if not a.final}
         new = {a.approval_id for a in after.approvals} - {a.approval_id for a in before.approvals}
         self.ended += [a for a in after.approvals if a.final and a.approval_id in pending | new]
@@ -247,6 +250,7 @@ class _Values:
             "o_id": [execution_id for execution_id, _, _ in self._orders],
             "o_kind": [None if order is Order.NOTHING else order for _, order, _ in self._orders],
             "o_at": [at for _, _, at in self._orders],
+            "o_taken": self._taken,
             "e_id": [was.execution_id for was, _ in self.moved],
             "e_was": [was.status for was, _ in self.moved],
             "e_was_pending": [was.pending_approvals for was, _ in self.moved],
@@ -321,9 +325,10 @@ WITH moved AS (
 ), ordered AS (
     UPDATE dispatches d
     SET kind = coalesce(v.kind, d.kind), due_at = CASE WHEN v.kind IS NOT NULL THEN v.at END,
-        claim = d.claim + 1, lease_until = NULL, attempts = 0, taken = true
-    FROM unnest(CAST(:o_id AS text[]), CAST(:o_kind AS text[]), CAST(:o_at AS timestamptz[]))
-        AS v(execution_id, kind, at)
+        claim = d.claim + 1, lease_until = NULL, attempts = 0, taken = d.taken OR v.taken
+    FROM unnest(CAST(:o_id AS text[]), CAST(:o_kind AS text[]), CAST(:o_at AS timestamptz[]),
+                CAST(:o_taken AS boolean[]))
+        AS v(execution_id, kind, at, taken)
     JOIN places USING (execution_id)
     WHERE d.execution_id = v.execution_id
 ), recorded AS (

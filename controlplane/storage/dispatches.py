@@ -98,9 +98,14 @@ async def wake(conn: Connection, node_id: str) -> None:
     conn.changes.work = True
 
 
-async def lock_hungry(conn: Connection, limit: int) -> list[Hungry]:
-    """Lock nodes that have an instance and something due, without those that another process serves now."""
-    return [to_struct(row, Hungry) for row in await conn.rows(_LOCK_HUNGRY, {"limit": limit})]
+async def lock_hungry(conn: Connection, limit: int, *, concurrency: int) -> list[Hungry]:
+    """Lock nodes that have an instance with something due that there is room for.
+
+    Those that another process serves now are left out. `concurrency` is how many runs a node works on at once where
+    its registration names no number.
+    """
+    binds = {"limit": limit, "concurrency": concurrency}
+    return [to_struct(row, Hungry) for row in await conn.rows(_LOCK_HUNGRY, binds)]
 
 
 async def fleet(conn: Connection, node_ids: Sequence[str]) -> list[Instance]:
@@ -179,6 +184,7 @@ async def next_due_in(conn: Connection) -> float | None:
 _THERE = instances.c.status.in_(
     [sa.literal_column(f"'{status}'") for status in (InstanceStatus.LIVE, InstanceStatus.DRAINING)]
 )
+_AT_WORK_NOW = sa.and_(executions.c.running_since.is_not(None), executions.c.ended_at.is_(None))
 _UNSTARTED_NOW = sa.and_(
     dispatches.c.due_at.is_not(None), sa.not_(dispatches.c.taken), dispatches.c.start_by <= MOMENT, _FREE
 )
@@ -205,11 +211,20 @@ _WAKE = Statement(
     )
     .values(due_at=MOMENT)
 )
+# Nodes that have all they may work on are left out, or a crowd of them would hide those behind the limit.
 _LOCK_HUNGRY = Statement(
     sa.select(nodes.c.node_id, nodes.c.max_concurrent, nodes.c.skills)
     .where(
         sa.exists().where(instances.c.node_id == nodes.c.node_id, _THERE),
         sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE),
+        sa.or_(
+            sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE, dispatches.c.kind == DispatchKind.CANCEL),
+            sa.select(sa.func.count())
+            .select_from(executions.join(instances, executions.c.instance_id == instances.c.instance_id))
+            .where(instances.c.node_id == nodes.c.node_id, _THERE, _AT_WORK_NOW)
+            .scalar_subquery()
+            < sa.func.coalesce(nodes.c.max_concurrent, sa.bindparam("concurrency", type_=sa.Integer)),
+        ),
     )
     .limit(sa.bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=nodes)
@@ -221,11 +236,7 @@ _FLEET = Statement(
 )
 _AT_WORK = Statement(
     sa.select(executions.c.instance_id, sa.func.count().label("runs"))
-    .where(
-        executions.c.instance_id == sa.any_(bound_texts("ids")),
-        executions.c.running_since.is_not(None),
-        executions.c.ended_at.is_(None),
-    )
+    .where(executions.c.instance_id == sa.any_(bound_texts("ids")), _AT_WORK_NOW)
     .group_by(executions.c.instance_id)
 )
 _LOCK_DUE = Statement(

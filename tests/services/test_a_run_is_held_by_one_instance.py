@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.domain.errors import StaleInstance
 from controlplane.domain.executions import ExecutionStatus
-from controlplane.services import asking
+from controlplane.services import asking, dispatch
 from controlplane.storage import dispatches
 from controlplane.storage.approvals import Wording
 from tests.factories import AGENT, asked
@@ -79,6 +79,17 @@ async def test_two_dispatchers_never_give_a_node_too_much(fleet: Fleet, store: S
     await fleet.queue(*(f"r{number}" for number in range(12)))
     claims = await asyncio.gather(*(fleet.claim() for _ in range(8)))
     assert sum(len(each) for each in claims) == 3
+
+
+async def test_nodes_that_have_all_they_may_hide_no_other(fleet: Fleet):
+    full = [f"full-{number}" for number in range(dispatch.NODES_A_CLAIM)]
+    for node_id in full:
+        await fleet.join(f"i-{node_id}", node_id, max_concurrent=1)
+        await fleet.queue(f"{node_id}-1", f"{node_id}-2", node_id=node_id)
+    assert len(await fleet.claim(limit=100)) == len(full)
+    await fleet.join()
+    await fleet.queue("a")
+    assert ids(await fleet.claim()) == ["a"]
 
 
 async def test_nothing_is_claimed_for_a_node_without_a_live_instance(fleet: Fleet, store: Store):

@@ -5,9 +5,10 @@ import pytest
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.services import asking
+from controlplane.storage import dispatches
 from controlplane.storage.approvals import Wording
 from tests.factories import AGENT, asked
-from tests.services.fleet import ACCEPTED, REFUSED, Fleet, ids
+from tests.services.fleet import ACCEPTED, LOST, REFUSED, Fleet, ids
 from tests.services.store import Rows, Store
 
 Status = ExecutionStatus
@@ -264,3 +265,66 @@ async def test_a_sign_of_one_who_counted_as_gone_keeps_the_run_in_the_queue(flee
     await fleet.join("i2")
     (sent,) = await fleet.claim()
     assert (sent.instance_id, sent.fence) == ("i2", 2)
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_a_run_on_its_way_to_a_node_without_replay_is_lost_with_no_instance(
+    fleet: Fleet, store: Store, *, written: bool
+):
+    """What had not been written when its instance went is tried again; what had been, its agent may have."""
+    await fleet.join("i1", replay=False)
+    await fleet.queue("a")
+    (sent,) = await fleet.claim()
+    await fleet.lose("i1")
+    assert await fleet.recover() == 1
+    if written:
+        async with store.tx() as conn:
+            assert await dispatches.mark_writing(conn, "a", sent.claim)
+    assert await fleet.settle(sent, LOST if written else REFUSED)
+    await fleet.join("i2", replay=False)
+    await fleet.make_due()
+    assert ids(await fleet.claim()) == ([] if written else ["a"])
+    assert (await store.run("a")).status is Status.RUNNING
+
+
+async def test_a_run_whose_sender_died_before_it_wrote_outlives_its_instance_too(
+    fleet: Fleet, store: Store, rows: Rows
+):
+    await fleet.join("i1", replay=False)
+    await fleet.queue("a")
+    await fleet.claim()
+    await fleet.lose("i1")
+    await fleet.recover()
+    await rows.sql.execute("UPDATE dispatches SET lease_until = now()")
+    await fleet.join("i2", replay=False)
+    assert [(each.instance_id, each.fence) for each in await fleet.claim()] == [("i2", 2)]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_what_nobody_took_fails_in_its_time_though_an_instance_was_lost_on_the_way(
+    fleet: Fleet, store: Store, *, settled: bool
+):
+    await fleet.join("i1")
+    await fleet.queue("a")
+    (sent,) = await fleet.claim()
+    if settled:
+        assert await fleet.settle(sent, REFUSED)
+    await fleet.lose("i1")
+    assert await fleet.recover() == 1
+    await fleet.rows.sql.execute("UPDATE dispatches SET start_by = now()")
+    assert await fleet.give_up_unstarted() == 1
+    run = await store.run("a")
+    assert (run.status, run.status_reason) == (Status.FAILED, "agent_unreachable")
+
+
+async def test_a_run_that_was_begun_waits_for_its_node_for_ever(fleet: Fleet, store: Store):
+    """Counted as gone before the reply to its dispatch was settled, its instance asked all the same."""
+    await fleet.join("i1")
+    await fleet.queue("a")
+    await fleet.claim()
+    await fleet.lose("i1")
+    assert await fleet.recover() == 1
+    await ask(store)
+    await fleet.rows.sql.execute("UPDATE dispatches SET start_by = now()")
+    assert await fleet.give_up_unstarted() == 0
+    assert (await store.run("a")).status is Status.WAITING
