@@ -119,13 +119,6 @@ _LOCK_POINTING = Statement(
     .limit(sa.bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=executions)
 )
-_LOCK_POINTING = Statement(
-    sa.select(*(approvals.c[name] for name in Pointing.__struct_fields__))
-    .select_from(approvals.join(executions, approvals.c.execution_id == executions.c.execution_id))
-    .where(_points())
-    .limit(sa.bindparam("limit"))
-    .with_for_update(key_share=True, skip_locked=True, of=executions)
-)
 _REPOINT = Statement(
     sa.text("""
 UPDATE approvals a
