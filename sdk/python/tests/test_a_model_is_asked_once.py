@@ -18,13 +18,16 @@ from holdshort.testing import ControlPlane, RunFailed
 
 from sdk.python.tests.programs import dying, restarted
 
+# Importing litellm for the first time compiles thousands of files.
+pytestmark = pytest.mark.timeout(300)
+
 KEY = "sk-never-to-be-stored"
 MODEL = "openai/gpt-x"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def litellm() -> Any:
-    """Imported before the first test, as that takes longer than a test may."""
+    """Imported before the first test, so that no test's own times are of that."""
     return _litellm()
 
 
