@@ -50,6 +50,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     """
 
     execution_id: str
+    node_id: str
     kind: DispatchKind
     claim: int
     fence: int

@@ -19,6 +19,8 @@ from controlplane.storage.dispatches import Due, Hungry, Settled, Taking
 from controlplane.storage.engine import Connection
 
 NODES_A_CLAIM = 32
+# How many tries one process makes at one node at once, so that an address where they hang takes no room from others.
+TRIES_A_NODE = 64
 UNSERVED_SECONDS = 5.0
 _PERHAPS_TAKEN = "the process that sent it was not heard of again; the agent may have it"
 
@@ -31,12 +33,15 @@ class Tried(Struct, frozen=True):
     attempt: Attempt
 
 
-async def claim(conn: Connection, *, limit: int, concurrency: int, new_id: NewId) -> list[Dispatch]:
+async def claim(
+    conn: Connection, *, limit: int, in_hand: Mapping[str, int], concurrency: int, new_id: NewId
+) -> list[Dispatch]:
     """Claim what is due for nodes that have an instance with room, each run under a new fence.
 
     Args:
         conn: the open transaction.
         limit: how many at most.
+        in_hand: how many tries the caller has under way, by node.
         concurrency: how many runs a node works on at once where its registration names no number.
         new_id: makes ids.
     """
@@ -45,13 +50,18 @@ async def claim(conn: Connection, *, limit: int, concurrency: int, new_id: NewId
         return []
     fleets = await _fleets(conn, hungry, concurrency)
     skills = {one.node_id: one.skills for one in hungry}
-    rooms = {node_id: min(limit, fleet.room) for node_id, fleet in fleets.items()}
+    rooms = {
+        node_id: max(0, min(limit, fleet.room, TRIES_A_NODE - in_hand.get(node_id, 0)))
+        for node_id, fleet in fleets.items()
+    }
     locked = await dispatches.lock_due(conn, rooms)
     found = {case.execution.execution_id: case for case in await cases.lock_all(conn, locked)}
     claimed: list[Dispatch] = []
     changes: list[tuple[Case, Case]] = []
     taking: list[Taking] = []
-    for place in (await dispatches.due(conn, locked))[:limit]:
+    for place in await dispatches.due(conn, locked):
+        if len(claimed) == limit:
+            break
         before = found[place.execution_id]
         after, instance, why = _assign(before, place, fleets[before.execution.node_id])
         changes.append((before, after))
@@ -156,6 +166,7 @@ def _dispatch(case: Case, place: Due, instance: Instance, *, skill: bool) -> Dis
     run = case.execution
     return Dispatch(
         execution_id=run.execution_id,
+        node_id=run.node_id,
         kind=place.kind,
         claim=place.claim + 1,
         fence=run.fence,

@@ -119,7 +119,10 @@ async def at_work(conn: Connection, instance_ids: Sequence[str]) -> dict[str, in
 
 
 async def lock_due(conn: Connection, rooms: Mapping[str, int]) -> list[str]:
-    """Lock executions that are due at these nodes, as many as each has room for; ends to be told need no room."""
+    """Lock executions that are due at these nodes, as many as each has room for.
+
+    Ends to be told need no room, nor do runs that no live instance serves: these are only to be put off.
+    """
     binds = {"nodes": list(rooms), "rooms": list(rooms.values())}
     return [row.execution_id for row in await conn.rows(_LOCK_DUE, binds)]
 
@@ -244,10 +247,19 @@ _LOCK_DUE = Statement(
 SELECT e.execution_id
 FROM unnest(CAST(:nodes AS text[]), CAST(:rooms AS int[])) AS n(node_id, room)
 CROSS JOIN LATERAL (
-    (SELECT d.execution_id FROM dispatches d
+    (SELECT d.execution_id FROM dispatches d JOIN executions x USING (execution_id)
      WHERE d.node_id = n.node_id AND d.kind = 'run' AND d.due_at <= (SELECT clock_timestamp())
        AND (d.lease_until IS NULL OR d.lease_until <= (SELECT clock_timestamp()))
+       AND EXISTS (SELECT FROM instances i
+                   WHERE i.node_id = n.node_id AND i.status = 'live' AND x.reasoner = ANY(i.reasoners))
      ORDER BY d.due_at LIMIT n.room)
+    UNION ALL
+    (SELECT d.execution_id FROM dispatches d JOIN executions x USING (execution_id)
+     WHERE d.node_id = n.node_id AND d.kind = 'run' AND d.due_at <= (SELECT clock_timestamp())
+       AND (d.lease_until IS NULL OR d.lease_until <= (SELECT clock_timestamp()))
+       AND NOT EXISTS (SELECT FROM instances i
+                       WHERE i.node_id = n.node_id AND i.status = 'live' AND x.reasoner = ANY(i.reasoners))
+     ORDER BY d.due_at LIMIT 64)
     UNION ALL
     (SELECT d.execution_id FROM dispatches d
      WHERE d.node_id = n.node_id AND d.kind = 'cancel' AND d.due_at <= (SELECT clock_timestamp())

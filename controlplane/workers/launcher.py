@@ -1,6 +1,7 @@
 """The launcher: claim runs that are due, give them to instances in no transaction, settle what came of it."""
 
 import asyncio
+from collections import Counter
 from functools import partial
 
 import structlog
@@ -26,7 +27,7 @@ class Launcher:
     def __init__(self, runtime: Runtime) -> None:
         """Nothing in hand."""
         self._runtime = runtime
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
         self._tried: list[Tried] = []
 
     async def step(self) -> float:
@@ -57,17 +58,18 @@ class Launcher:
         return await service.claim(
             conn,
             limit=room,
+            in_hand=Counter(self._tasks.values()),
             concurrency=self._runtime.settings.node_concurrency,
             new_id=self._runtime.new_id,
         )
 
     def _start(self, claimed: Dispatch) -> None:
         task = asyncio.create_task(self._send(claimed, asyncio.get_running_loop().time()))
-        self._tasks.add(task)
+        self._tasks[task] = claimed.node_id
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         if not task.cancelled() and task.exception() is not None:
             _log.error("dispatch_failed", exc_info=task.exception())
 

@@ -21,6 +21,7 @@ from tests.factories import HOUR, NOW
 
 def sent(**changes: Any) -> Dispatch:
     fields: dict[str, Any] = {
+        "node_id": "node-1",
         "execution_id": "run-1",
         "kind": DispatchKind.RUN,
         "claim": 1,

@@ -1,6 +1,6 @@
 """Runs that are dispatched, and the instances they are dispatched to, as the services see them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controlplane.domain.deliveries import Attempt
@@ -79,10 +79,14 @@ class Fleet:
             assert await executions.enqueue(conn, Queued(**(fields | changes)))
             await dispatches.enqueue(conn, execution_id, node_id, within)
 
-    async def claim(self, limit: int = 10, concurrency: int = 100) -> list[Dispatch]:
+    async def claim(
+        self, limit: int = 10, concurrency: int = 100, in_hand: Mapping[str, int] | None = None
+    ) -> list[Dispatch]:
         """What a dispatcher would send now."""
         async with self.store.tx() as conn:
-            return await dispatch.claim(conn, limit=limit, concurrency=concurrency, new_id=self.store.new_id)
+            return await dispatch.claim(
+                conn, limit=limit, in_hand=in_hand or {}, concurrency=concurrency, new_id=self.store.new_id
+            )
 
     async def settle(self, sent: Dispatch, attempt: Attempt) -> bool:
         """Whether the claim was still held when its try came to this."""

@@ -118,6 +118,27 @@ async def test_a_run_goes_only_where_its_reasoner_is(fleet: Fleet, store: Store)
     assert [each.instance_id for each in await fleet.claim()] == ["i2"]
 
 
+async def test_what_nobody_serves_holds_up_nothing_behind_it(fleet: Fleet):
+    await fleet.join(max_concurrent=1)
+    await fleet.queue("x", "y", reasoner="gone")
+    await fleet.queue("a")
+    assert ids(await fleet.claim(limit=1)) == ["a"]
+    waiting = "SELECT execution_id FROM dispatches WHERE last_error IS NOT NULL AND due_at > now() ORDER BY 1"
+    assert await fleet.rows.column(waiting) == ["x", "y"]
+
+
+async def test_a_node_whose_tries_hang_leaves_room_for_others(fleet: Fleet):
+    await fleet.join()
+    await fleet.join("i2", "node-2")
+    await fleet.queue(*(f"r{number}" for number in range(dispatch.TRIES_A_NODE + 5)))
+    await fleet.queue("b", node_id="node-2")
+    stuck = await fleet.claim(limit=dispatch.TRIES_A_NODE + 1)
+    assert len(stuck) == dispatch.TRIES_A_NODE + 1
+    assert {each.node_id for each in stuck} == {"node-1", "node-2"}
+    assert await fleet.claim(in_hand={"node-1": dispatch.TRIES_A_NODE}) == []
+    assert len(await fleet.claim(in_hand={"node-1": dispatch.TRIES_A_NODE - 1})) == 1
+
+
 async def test_an_unreachable_instance_is_tried_again_and_another_one_first(fleet: Fleet, store: Store):
     await fleet.join("i1")
     await fleet.queue("a")
