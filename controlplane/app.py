@@ -11,6 +11,7 @@ from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 
+from controlplane.domain.egress import Endpoint
 from controlplane.domain.errors import HoldshortError
 from controlplane.http import errors
 from controlplane.http.openapi import document, operation_id
@@ -22,16 +23,17 @@ from controlplane.storage import migrations
 from controlplane.workers.crew import running
 
 
-def create_app(settings: Settings, *, workers: bool = True) -> Litestar:
+def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint, ...] = ()) -> Litestar:
     """The ASGI application of one server process.
 
     Args:
         settings: what the process was told at its start.
         workers: whether this process also expires, dispatches and listens.
+        own: where it listens, which it never calls.
     """
     app = Litestar(
         route_handlers=[*ROUTES, openapi_json],
-        lifespan=[_lifespan(settings, workers=workers)],
+        lifespan=[_lifespan(settings, own, workers=workers)],
         exception_handlers={
             HoldshortError: errors.answer,
             HTTPException: errors.answer_framework,
@@ -64,10 +66,12 @@ def openapi_json(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
     return Response(document(request.app))
 
 
-def _lifespan(settings: Settings, *, workers: bool) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    settings: Settings, own: tuple[Endpoint, ...], *, workers: bool
+) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        runtime = Runtime(settings)
+        runtime = Runtime(settings, own)
         app.state.runtime = runtime
         try:
             await migrations.check(runtime.engine)

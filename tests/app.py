@@ -11,7 +11,7 @@ import uvicorn
 from litestar import Litestar
 
 from controlplane.app import create_app
-from controlplane.cli.serving.listening import listen
+from controlplane.cli.serving.listening import endpoints, listen
 from controlplane.cli.serving.protocol import BoundedProtocol
 from controlplane.domain import signatures, webhook_secrets
 from controlplane.runtime import Runtime
@@ -75,11 +75,12 @@ class Api:
 
 
 def settings_for(database: Database, **changes: Any) -> Settings:
-    """Settings of a server on a test's database, with two webhook senders."""
+    """Settings of a server on a test's database and on one machine, with two webhook senders."""
     fields: dict[str, Any] = {
         "database_url": database.url,
         "pool_size": 4,
         "webhook_secrets": webhook_secrets.parse(f"desk:{SECRET},other:{OTHER_SECRET}"),
+        "open_mode": True,
     }
     return Settings(**(fields | changes))
 
@@ -96,12 +97,12 @@ async def in_process(database: Database, *, workers: bool = False, **changes: An
 @asynccontextmanager
 async def served(database: Database, *, workers: bool = True, **changes: Any) -> AsyncIterator[Api]:
     """An application that listens on a loopback port."""
-    app = create_app(settings_for(database, **changes), workers=workers)
+    sock = listen("127.0.0.1", 0)
+    app = create_app(settings_for(database, **changes), workers=workers, own=endpoints(sock))
     config = uvicorn.Config(
         app, http=BoundedProtocol, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=2
     )
     server = uvicorn.Server(config)
-    sock = listen("127.0.0.1", 0)
     base = f"http://127.0.0.1:{sock.getsockname()[1]}"
     task = asyncio.create_task(server._serve([sock]))
     try:

@@ -40,7 +40,7 @@ def dev(host: str, port: int, *, ephemeral: bool) -> None:
         with _usable_home(settings.home), _database(settings, ephemeral=ephemeral) as ready:
             asyncio.run(migrations.migrate(ready.migration_database_url or _url(ready)))
             _say_where(serving.url_of(server), ready, given=settings.database_url is not None)
-            run_app(ready, server)
+            run_app(structs.replace(ready, open_mode=serving.on_loopback(server)), server)
 
 
 @contextmanager

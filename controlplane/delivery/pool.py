@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 
 import httpcore
 import httpx
@@ -25,7 +26,7 @@ class JudgedPool(httpx.AsyncBaseTransport):
         self, backend: httpcore.AsyncNetworkBackend, *, kept_alive: int, tls: ssl.SSLContext | None = None
     ) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls or httpx.create_ssl_context(trust_env=False),
+            ssl_context=tls or _shipped_certificates(),
             max_connections=None,
             max_keepalive_connections=kept_alive,
             keepalive_expiry=KEPT_IDLE_SECONDS,
@@ -59,6 +60,11 @@ class JudgedPool(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close every connection."""
         await self._pool.aclose()
+
+
+@cache
+def _shipped_certificates() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
 
 
 class _Body(httpx.AsyncByteStream):

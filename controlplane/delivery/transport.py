@@ -5,9 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+import httpcore
 import httpx
 
+from controlplane.delivery.backend import ALLOWANCE, Refused
+from controlplane.delivery.pool import FAULTS, JudgedPool
+from controlplane.domain.allow_list import Entry
 from controlplane.domain.deliveries import REPLY_LIMIT_BYTES, SEND_DEADLINE_SECONDS, Attempt
+from controlplane.domain.errors import CallbackUrlRefused
 
 USER_AGENT = f"holdshort/{version('holdshort-server')}"
 BeforeWriting = Callable[[], Awaitable[None]]
@@ -17,22 +22,25 @@ class Transport:
     """The only way out of the server.
 
     Args:
+        backend: makes the connections, to what may be called.
         kept_alive: how many idle connections are kept for reuse. With none, a request never meets a connection that
             its receiver closed meanwhile, so that one which got no reply was really written to somebody.
     """
 
-    def __init__(self, *, kept_alive: int = 100) -> None:
+    def __init__(self, backend: httpcore.AsyncNetworkBackend, *, kept_alive: int = 100) -> None:
         """Open nothing yet."""
-        self._client = httpx.AsyncClient(
-            follow_redirects=False,
-            trust_env=False,
-            timeout=SEND_DEADLINE_SECONDS,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=kept_alive, keepalive_expiry=30),
-            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
-        )
+        self._shared = _client(JudgedPool(backend, kept_alive=kept_alive))
+        # What only some may call is not left open for others.
+        self._single = _client(JudgedPool(backend, kept_alive=0)) if kept_alive else self._shared
 
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, before_writing: BeforeWriting | None = None
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        before_writing: BeforeWriting | None = None,
+        allowance: tuple[Entry, ...] = (),
     ) -> Attempt:
         """Send a body and return what came of it; no failure of the receiver is raised.
 
@@ -42,24 +50,33 @@ class Transport:
             headers: beside the content type and the user agent.
             before_writing: awaited once a connection stands and before the first byte is written; what it raises
                 ends the try and reaches the caller.
+            allowance: what this request may call beside what the server may.
         """
         writing = _Writing(before_writing)
+        allowed = ALLOWANCE.set(allowance)
         try:
             async with asyncio.timeout(SEND_DEADLINE_SECONDS):
-                return await self._post(url, body, headers, writing)
+                return await self._post(self._single if allowance else self._shared, url, body, headers, writing)
         except TimeoutError:
             return Attempt(error=f"no reply within {SEND_DEADLINE_SECONDS:g} s", written=writing.begun)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        except Refused as refusal:
+            return Attempt(error=f"{CallbackUrlRefused.code}: {refusal}")
+        except (*FAULTS, httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             return Attempt(error=f"{type(error).__name__}: {error}"[:500], written=writing.begun)
+        finally:
+            ALLOWANCE.reset(allowed)
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._client.aclose()
+        await self._shared.aclose()
+        await self._single.aclose()
 
-    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], writing: "_Writing") -> Attempt:
+    async def _post(
+        self, client: httpx.AsyncClient, url: str, body: bytes, headers: Mapping[str, str], writing: "_Writing"
+    ) -> Attempt:
         extensions = {"trace": writing.trace}
         all_headers = {"Content-Type": "application/json", **headers}
-        async with self._client.stream("POST", url, content=body, headers=all_headers, extensions=extensions) as reply:
+        async with client.stream("POST", url, content=body, headers=all_headers, extensions=extensions) as reply:
             return Attempt(status=reply.status_code, reply=await _read(reply), written=True)
 
 
@@ -75,6 +92,16 @@ class _Writing:
             if self._before is not None:
                 await self._before()
             self.begun = True
+
+
+def _client(pool: JudgedPool) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=pool,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=SEND_DEADLINE_SECONDS,
+        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
+    )
 
 
 async def _read(reply: httpx.Response) -> bytes:

@@ -111,6 +111,8 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
     _check_path_node(node_id)
     body = await bodies.take(request, AskIn)
     asked = _asked(body, path_name(execution_id), runtime.settings.default_expires_hours)
+    if asked.callback_url is not None:
+        await runtime.egress.check(asked.callback_url)
     async with runtime.transaction() as conn:
         approval = await asking_service.ask(
             conn,

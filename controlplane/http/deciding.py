@@ -98,6 +98,7 @@ async def set_callback(request: Request[Any, Any, Any], approval_id: FromPath[st
     runtime = runtime_of(request)
     body = await bodies.take(request, CallbackIn)
     url = check_http_url("callback_url", body.callback_url, userinfo=False)
+    await runtime.egress.check(url)
     async with runtime.transaction() as conn:
         shown = await service.set_callback(
             conn,

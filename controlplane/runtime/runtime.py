@@ -8,7 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
+from controlplane.delivery.backend import JudgedBackend
+from controlplane.delivery.gate import Gate
+from controlplane.delivery.resolver import Resolver
 from controlplane.delivery.transport import Transport
+from controlplane.domain.egress import Endpoint, Policy
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.ids import time_ordered
 from controlplane.runtime.ends import Ends
@@ -30,11 +34,15 @@ class Runtime:
 
     `waits` holds who waits for approvals, `runs` who waits for executions, by their ids. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
-    process made it grow.
+    process made it grow. `egress` judges what callers want to be called; `transport` and `dispatching` call it.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, own: tuple[Endpoint, ...] = ()) -> None:
         """Open nothing yet: connections are made when they are needed.
+
+        Args:
+            settings: what the process was told at its start.
+            own: where it listens, which it never calls.
 
         Raises:
             ValueError: no database is configured.
@@ -45,8 +53,11 @@ class Runtime:
         self.database_url = settings.database_url
         self.engine = make_engine(settings.database_url, settings.pool_size)
         self._looks = asyncio.Semaphore(max(1, settings.pool_size - KEPT_FOR_DECISIONS))
-        self.transport = Transport()
-        self.dispatching = Transport(kept_alive=0)
+        policy = Policy(open_mode=settings.open_mode, allow=settings.callback_allow, own=own)
+        backend = JudgedBackend(policy, Resolver())
+        self.egress = Gate(policy, Resolver())
+        self.transport = Transport(backend)
+        self.dispatching = Transport(backend, kept_alive=0)
         self.waits = WaitHub(settings.max_waits)
         self.runs = WaitHub(settings.max_waits)
         self.ends = Ends(self._final)

@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 
 PATIENCE_SECONDS = 30.0
+# What `serve` must be told where its agents listen on this machine; `dev` calls them without.
+LOOPBACK = {"HOLDSHORT_CALLBACK_ALLOW": "127.0.0.1,localhost"}
 
 
 class Running:

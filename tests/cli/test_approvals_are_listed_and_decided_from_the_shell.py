@@ -6,7 +6,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.cli.processes import run, running
+from tests.cli.processes import LOOPBACK, run, running
 from tests.postgres import Database, Server, clone
 
 HOSTILE = "[bold]Pay\u001b[31m \u202e12 EUR[/bold]"
@@ -30,7 +30,7 @@ def database_of_this_file(postgres_server: Server, template_database: str) -> It
 
 @pytest.fixture(scope="module")
 def url(database_of_this_file: Database) -> Iterator[str]:
-    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database_of_this_file.url) as server:
+    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database_of_this_file.url, **LOOPBACK) as server:
         yield server.wait_until_ready()
         server.terminate()
 

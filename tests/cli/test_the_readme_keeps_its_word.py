@@ -44,7 +44,8 @@ def test_its_agent_is_killed_in_the_middle_of_a_run_and_the_run_ends_by_itself(d
     port = free_port()
     file = tmp_path / "agent.py"
     file.write_text(source.replace("port=8001", f"port={port}"))
-    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database.url) as server:
+    environ = {"HOLDSHORT_DATABASE_URL": database.url, "HOLDSHORT_HOME": str(tmp_path)}
+    with running("dev", "--port", "0", **environ) as server:
         url = server.wait_until_ready()
         agent = Program("the agent", [str(file)], {"HOLDSHORT_URL": url}, health=f"http://127.0.0.1:{port}/health")
         try:

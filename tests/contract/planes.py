@@ -10,7 +10,7 @@ import holdshort
 from holdshort import Agent, ApprovalFilter, AsyncClient
 from holdshort._serving import server_for
 
-from tests.cli.processes import Running
+from tests.cli.processes import LOOPBACK, Running
 from tests.postgres import Database
 
 Value = TypeVar("Value")
@@ -32,6 +32,7 @@ class Plane:
         environ = {
             "HOLDSHORT_DATABASE_URL": self._database.url,
             "HOLDSHORT_WEBHOOK_SECRETS": f"{SENDER}:{SECRET}",
+            **LOOPBACK,
         }
         return Running("serve", "--port", port, **environ)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdshort.webhooks import sign
 
-from tests.cli.processes import Running, ready
+from tests.cli.processes import LOOPBACK, Running, ready
 from tests.durability.wire import GONE, Reply, Wire
 
 API = "/api/v1"
@@ -33,6 +33,7 @@ class Plane:
             "HOLDSHORT_DATABASE_URL": database_url,
             "HOLDSHORT_WEBHOOK_SECRETS": SECRETS,
             "HOLDSHORT_LOG_LEVEL": "error",
+            **LOOPBACK,
             **{f"HOLDSHORT_{name}": value for name, value in settings.items()},
         }
         self._running: Running | None = None

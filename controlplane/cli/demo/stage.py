@@ -204,7 +204,7 @@ def _stage(url: str, folder: Path, database: Database, http: httpx.Client) -> St
         database=database,
         control_plane=Program(
             "the control plane",
-            ["-m", "controlplane.cli", "serve", "--port", _port(urls.control_plane)],
+            ["-m", "controlplane.cli", "dev", "--port", _port(urls.control_plane)],
             served,
             health=f"{urls.control_plane}/health/ready",
         ),

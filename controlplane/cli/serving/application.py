@@ -1,7 +1,7 @@
 """The application served by this process, as its settings want it."""
 
 from controlplane.app import create_app
-from controlplane.cli.serving.listening import Listener
+from controlplane.cli.serving.listening import Listener, endpoints
 from controlplane.cli.serving.server import serve
 from controlplane.settings import Settings
 
@@ -12,7 +12,7 @@ def serve_application(settings: Settings, server: Listener) -> None:
     Raises:
         FailedToStart: the application's start failed, for example because the schema is unknown.
     """
-    app = create_app(settings)
+    app = create_app(settings, own=endpoints(server))
 
     def closing() -> None:
         app.state.runtime.stop()

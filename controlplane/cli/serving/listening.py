@@ -4,6 +4,8 @@ import resource
 import socket
 
 from controlplane.cli.faults import Fault
+from controlplane.domain.egress import Endpoint
+from controlplane.domain.egress_ranges import Kind, kind_of, read
 
 Listener = socket.socket
 BACKLOG = 4096
@@ -35,6 +37,17 @@ def listen(host: str, port: int) -> socket.socket:
         ) from fault
     server.setblocking(False)
     return server
+
+
+def endpoints(server: socket.socket) -> tuple[Endpoint, ...]:
+    """Where a socket listens, in the plain form of its address."""
+    host, port = server.getsockname()[:2]
+    return (Endpoint(str(read(host)), port),)
+
+
+def on_loopback(server: socket.socket) -> bool:
+    """True when nobody beyond this machine reaches a listening socket."""
+    return kind_of(read(server.getsockname()[0])) is Kind.LOOPBACK
 
 
 def url_of(server: socket.socket) -> str:
