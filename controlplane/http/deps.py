@@ -45,11 +45,11 @@ def label_of(request: AnyRequest, header: str) -> str | None:
     """A header that is kept with a run; None when it was not sent, or is empty.
 
     Raises:
-        FieldFault: it is longer than 255 characters or holds a control character.
+        FieldFault: it is longer than 255 characters, or not printable ASCII: it is sent on as a header.
     """
     value = request.headers.get(header, "").strip()
-    if len(value) > MAX_LABEL or not value.isprintable():
-        raise FieldFault(header, f"must be at most {MAX_LABEL} characters, none of them a control character")
+    if len(value) > MAX_LABEL or not (value.isascii() and value.isprintable()):
+        raise FieldFault(header, f"must be at most {MAX_LABEL} characters of printable ASCII")
     return value or None
 
 

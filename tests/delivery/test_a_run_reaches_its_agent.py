@@ -243,6 +243,15 @@ async def test_a_wait_out_of_bounds_is_refused(api: Api, wait: str):
     assert problem(refused) == (422, "invalid_field")
 
 
+@pytest.mark.parametrize("header", ["X-Run-ID", "X-Parent-Execution-ID", "Idempotency-Key"])
+@pytest.mark.parametrize("value", ["caf\u00e9".encode("latin-1"), b"x" * 256])
+async def test_a_name_that_no_agent_can_be_sent_is_refused(api: Api, header: str, value: bytes):
+    """Taken, it would be tried for a day: headers are ASCII."""
+    headers = {header.encode(): value, b"Content-Type": b"application/json"}
+    refused = await api.client.post("/api/v1/execute/async/node-1.work", content=b"{}", headers=headers)
+    assert problem(refused) == (422, "invalid_field")
+
+
 async def test_a_body_that_is_no_json_and_a_webhook_are_refused(api: Api, told: Receiver):
     await join(api, told)
     raw = await api.client.post(
