@@ -43,7 +43,7 @@ class Model:
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def model_dump(self, mode: str) -> dict[str, Any]:
+    def model_dump(self, mode: str, **_: bool) -> dict[str, Any]:
         assert mode == "json"
         return {"number": self.number}
 
