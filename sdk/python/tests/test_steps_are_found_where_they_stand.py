@@ -1,6 +1,7 @@
 """Whatever the order in which tasks get along, a restarted run's calls each find their own stored result."""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextvars import copy_context
@@ -40,6 +41,16 @@ def test_random_programs(first: int) -> None:
 
 def test_random_programs_on_another_loop() -> None:
     assert sum(lived_through(seed, uvloop.new_event_loop) for seed in range(200, 230)) > 300
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks begin at once from Python 3.12 on")
+def test_random_programs_whose_tasks_begin_at_once() -> None:
+    def new_loop() -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        loop.set_task_factory(vars(asyncio)["eager_task_factory"])
+        return loop
+
+    assert sum(lived_through(seed, new_loop) for seed in range(300, 330)) > 300
 
 
 @pytest.mark.proof
