@@ -52,12 +52,16 @@ def is_open(run: Execution, fence: int) -> bool:
 
 
 def undispatch(case: Case) -> Case:
-    """Take a try back that certainly, or under a fence harmlessly, came to nothing."""
+    """Take a try back that certainly, or under a fence harmlessly, came to nothing.
+
+    A queued run keeps its last holder, who may still give a sign; one that waits, or has ended, is in nobody's hands
+    again: its answer must not find it held, and its time running, where nobody works on it.
+    """
     run = case.execution
     case = with_execution(case, stalls=max(0, run.stalls - 1))
     if run.status is ExecutionStatus.RUNNING:
-        case = move(case, ExecutionStatus.QUEUED, DISPATCH_FAILED, DISPATCHER, worked=False)
-    return case
+        return move(case, ExecutionStatus.QUEUED, DISPATCH_FAILED, DISPATCHER, worked=False)
+    return with_execution(case, instance_id=None)
 
 
 def prove(case: Case) -> Case:

@@ -7,7 +7,7 @@ from litestar import Request, Response, post
 from litestar.params import FromPath, Parameter
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from controlplane.domain.errors import FieldFault
+from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, RUN_PREFIX
 from controlplane.http import bodies
@@ -99,7 +99,10 @@ async def until_ended(request: Request[Any, Any, Any], run: Run, seconds: float)
             return run
         async with present(request, wait):
             await wait.sleep(seconds)
-    return await _look(request, run.execution_id)
+    try:
+        return await _look(request, run.execution_id)
+    except DatabaseUnavailable:
+        return run  # the run is certain: as it stood is a better answer than one that says to send the call again
 
 
 async def _look(request: Request[Any, Any, Any], execution_id: str) -> Run:

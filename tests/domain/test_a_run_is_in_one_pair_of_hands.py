@@ -130,6 +130,14 @@ def test_a_try_that_came_to_nothing_is_queued_again_unless_the_run_gave_a_sign()
     assert not runs.is_open(tried.execution, 2)
 
 
+def test_a_waiting_run_whose_try_came_to_nothing_works_for_nobody_once_it_is_answered():
+    resting = of(Status.WAITING, approval(), fence=3, replay=True, resume_at_start=True, limit_seconds=60.0)
+    back = runs.undispatch(runs.dispatch(resting, instance("i2")))
+    assert (back.execution.status, back.execution.instance_id) == (Status.WAITING, None)
+    answered = cases.settle(back, "apr_a", Answer(status=ApprovalStatus.APPROVED, actor=PERSON))
+    assert (answered.execution.work_deadline, answered.order) == (None, Order.RUN)
+
+
 def test_a_sign_under_the_present_fence_proves_that_a_queued_run_runs():
     queued = runs.undispatch(runs.dispatch(of(Status.QUEUED), instance()))
     after = runs.prove(queued)
