@@ -73,6 +73,17 @@ async def listening(agent: Agent) -> AsyncIterator[None]:
         await task
 
 
+async def registered(client: AsyncClient, node: str, reasoner: str, count: int = 1) -> None:
+    """Wait until so many instances of a node are there that have a reasoner: a program listens before it registers."""
+
+    async def look() -> int:
+        found = (await client.list_nodes(limit=200)).nodes
+        there = [each for shown in found if shown.node_id == node for each in shown.instances]
+        return sum(each.status == "live" and reasoner in each.reasoners for each in there)
+
+    await until(look, lambda there: there == count)
+
+
 async def asked(client: AsyncClient, request_id: str, *, count: int = 1, round_: int = 1) -> list[holdshort.Approval]:
     """The pending approvals under a request id in a round, once there are so many."""
 

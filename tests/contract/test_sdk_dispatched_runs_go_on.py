@@ -11,7 +11,7 @@ import pytest
 from holdshort import Agent, AsyncClient, Execution, ExecutionCancelled, ExecutionFinished, Verdict
 
 from controlplane.cli.demo.programs import Program, free_port
-from tests.contract.planes import PATIENCE_SECONDS, Plane, asked, listening, until
+from tests.contract.planes import PATIENCE_SECONDS, Plane, asked, listening, registered, until
 
 AN_AGENT = Path(__file__).with_name("an_agent.py")
 Name = Callable[[str], str]
@@ -67,17 +67,6 @@ class Toil:
 
     def may_end(self) -> None:
         self._may_end.touch()
-
-
-async def registered(client: AsyncClient, node: str, reasoner: str, count: int = 1) -> None:
-    """Wait until so many instances are there that have a reasoner."""
-
-    async def look() -> int:
-        found = (await client.list_nodes(limit=200)).nodes
-        there = [each for shown in found if shown.node_id == node for each in shown.instances]
-        return sum(each.status == "live" and reasoner in each.reasoners for each in there)
-
-    await until(look, lambda there: there == count)
 
 
 async def queue(client: AsyncClient, node: str, reasoner: str, **given: object) -> str:

@@ -9,7 +9,7 @@ import pytest
 from holdshort import Agent, AsyncClient, StepMismatch, Verdict
 
 from controlplane.cli.demo.programs import Program, free_port
-from tests.contract.planes import Plane, asked, until
+from tests.contract.planes import Plane, asked, registered, until
 
 AN_AGENT = Path(__file__).with_name("an_agent.py")
 MIB = 1024 * 1024
@@ -59,6 +59,7 @@ async def test_a_run_that_is_killed_twice_does_each_step_once(
 ):
     begun, may_end = tmp_path / "begun", tmp_path / "may end"
     first = start()
+    await registered(client, fresh("node"), "prepare")
     given = {"begun": str(begun), "may_end": str(may_end), "request_id": fresh("q")}
     run = (await client.execute_async(fresh("node"), "prepare", given)).execution_id
     await until(lambda: asyncio.to_thread(begun.exists), bool)
