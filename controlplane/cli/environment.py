@@ -24,6 +24,8 @@ def prepare() -> settings.Settings:
         telemetry.logger("settings").warning("webhook_secret_is_short", sender=sender, least=16)
     for sender in untried(found.webhook_secrets):
         telemetry.logger("settings").warning("webhook_secret_is_never_tried", sender=sender, most=5)
+    if found.dangerous_callback_allow:
+        telemetry.logger("settings").warning("callback_allow_may_be_wide", setting="HOLDSHORT_DANGEROUS_CALLBACK_ALLOW")
     return found
 
 

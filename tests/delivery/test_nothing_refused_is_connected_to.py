@@ -1,7 +1,6 @@
 """No connection is made to a refused address, whatever a URL, a name server or a receiver says (invariant I14)."""
 
 import socket
-import ssl
 import sys
 import timeit
 from collections.abc import Iterator
@@ -9,12 +8,11 @@ from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 import httpcore
-import httpx
 import pytest
 
 from controlplane.delivery.backend import JudgedBackend, judged_addresses
-from controlplane.delivery.pool import FAULTS, JudgedPool
 from controlplane.delivery.resolver import Resolver, Unresolved
+from controlplane.delivery.transport import Transport
 from controlplane.domain import egress
 from controlplane.domain.egress import Policy, Refusal
 from tests.delivery.egress_corpus import CORPUS, POLICIES, Case, forbidden
@@ -22,7 +20,6 @@ from tests.delivery.wire import Names, Wire
 from tests.figures import Figures
 from tests.receiver import Receiver, reply
 
-TLS = ssl.create_default_context()
 CLOSING = reply(200, b"{}", "Connection: close")
 _watched: list[tuple[str, Any]] = []
 _watching = False
@@ -78,12 +75,11 @@ async def judged(policy: Policy, resolver: Resolver, url: str) -> str | None:
 
 
 async def send(backend: httpcore.AsyncNetworkBackend, url: str) -> int | str:
-    """Post to a URL over a backend; the reply's status, or why there was none."""
-    async with httpx.AsyncClient(transport=JudgedPool(backend, kept_alive=0, tls=TLS), trust_env=False) as client:
-        try:
-            return (await client.post(url, content=b"{}", timeout=5)).status_code
-        except (*FAULTS, httpx.HTTPError, httpx.InvalidURL, OSError) as fault:
-            return f"{type(fault).__name__}: {fault}"
+    """Post to a URL as callbacks and runs are posted; the reply's status, or why there was none."""
+    transport = Transport(backend, kept_alive=0)
+    attempt = await transport.post(url, b"{}", {})
+    await transport.close()
+    return attempt.error or attempt.status or ""
 
 
 class Outcome(NamedTuple):
