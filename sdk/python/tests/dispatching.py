@@ -88,9 +88,9 @@ async def launching(plane: ControlPlane) -> AsyncIterator[Launcher]:
 
 
 @asynccontextmanager
-async def listening(agent: Agent, drain_seconds: int = 1) -> AsyncIterator[Lifetime]:
-    """The agent on a loopback port of its own, as `agent.run` serves it, without its signal handlers."""
-    server = server_for(agent, "127.0.0.1", 0, drain_seconds)
+async def listening(agent: Agent, drain_seconds: int = 1, host: str = "127.0.0.1") -> AsyncIterator[Lifetime]:
+    """The agent on a port of its own, as `agent.run` serves it, without its signal handlers."""
+    server = server_for(agent, host, 0, drain_seconds)
     server.config.log_level = "error"
     task = asyncio.create_task(server._serve())
     await eventually(lambda: server.started or task.done())

@@ -101,15 +101,20 @@ async def test_what_cannot_be_run_is_refused(launcher: Launcher, plane: ControlP
     launcher.queue("run-2", "unknown")
     refused = await launcher.give("run-2")
     assert (refused.status_code, refused.json()["error"]) == (404, "reasoner_not_found")
-    for headers in (
-        {"X_Holdshort_Fence": "first"},
-        {"X_Holdshort_Steps": "many"},
-        {"X_Holdshort_Time_Left": "soon"},
-        {"X_Execution_ID": "a run"},
-        {"X_Execution_ID": ""},
+    for number, (header, value) in enumerate(
+        [
+            ("X_Holdshort_Fence", "first"),
+            ("X_Holdshort_Steps", "many"),
+            ("X_Holdshort_Time_Left", "soon"),
+            ("X_Holdshort_Time_Left", "nan"),
+            ("X_Execution_ID", "a run"),
+            ("X_Execution_ID", ""),
+        ]
     ):
-        launcher.queue(f"run-{headers}", "works", document="d")
-        assert (await launcher.give(f"run-{headers}", **headers)).status_code == 422
+        launcher.queue(f"odd-{number}", "works", document="d")
+        refused = await launcher.give(f"odd-{number}", **{header: value})
+        field = refused.json()["errors"][0]["field"]
+        assert (refused.status_code, field[:11]) == (422, header.replace("_", "-")[:11])
     assert [call for call in plane.calls if "/executions" in call] == []
 
 

@@ -78,6 +78,29 @@ async def test_the_address_that_was_given_counts(
         assert instance.told.base_url == "https://agents.example.com/reviewer"
 
 
+@pytest.mark.parametrize(
+    ("control_plane", "host", "registered"),
+    [
+        ("http://localhost:8080", "0.0.0.0", True),
+        ("http://127.0.0.1:8080", "127.0.0.1", True),
+        ("https://holdshort.example.com", "127.0.0.1", False),
+        ("https://holdshort.example.com", "0.0.0.0", False),
+    ],
+)
+async def test_an_address_that_means_another_machine_elsewhere_is_not_given_away(
+    plane: ControlPlane, caplog: pytest.LogCaptureFixture, control_plane: str, host: str, *, registered: bool
+) -> None:
+    agent = plane.connect(Agent("contract-reviewer", "1", control_plane))
+    async with listening(agent, host=host):
+        if registered:
+            await eventually(lambda: agent.asgi.lifetime.registered)
+            (instance,) = plane._book.instances.values()
+            async with httpx.AsyncClient(base_url=instance.told.base_url) as client:
+                assert (await client.get("/health")).json()["registered"]
+    assert bool(plane.calls) == registered
+    assert any("give a callback_url" in each for each in logged(caplog)) != registered
+
+
 async def test_each_process_is_an_instance_of_its_own(plane: ControlPlane, launcher: Launcher) -> None:
     agents = [plane.connect(Agent("contract-reviewer", "1")) for _ in range(2)]
     async with listening(agents[0]), listening(agents[1]):

@@ -29,7 +29,7 @@ class Agent(Runner, Work):
         control_plane_url: HOLDSHORT_URL, or http://127.0.0.1:8080, when absent.
         api_key: HOLDSHORT_API_KEY when absent.
         callback_url: base URL where the control plane reaches this agent; HOLDSHORT_CALLBACK_URL when absent, or
-            the loopback address that `run` serves on.
+            the loopback address that `run` serves on, if the control plane is on this machine.
         callback: "push" is told by callback, "pull" by one held call, "auto" by whichever is first. Without an
             address "auto" only pulls.
         max_concurrent: how many runs the control plane gives to the node at a time; its own limit when None.

@@ -118,7 +118,8 @@ class AgentApp:
             for each in self._agent.reasoners.values()
         ]
         known = {"node_id": self._agent.node_id, "version": self._agent.version, "reasoners": reasoners}
-        return Answered(200, {"status": "draining" if self._agent.registry.draining else "ok", **known})
+        status = "draining" if self._agent.registry.draining else "ok"
+        return Answered(200, {"status": status, "registered": self.lifetime.registered, **known})
 
     def begin(self) -> None:
         """Check every reasoner and register, as soon as an address is known.

@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -55,19 +56,22 @@ def order_of(headers: Mapping[str, str], execution_id: str | None) -> Order | An
         return None
     if execution_id is None:
         return invalid("X-Execution-ID", "required with X-Holdshort-Fence")
+    steps, left = headers.get("x-holdshort-steps"), headers.get("x-holdshort-time-left")
     try:
-        left = headers.get("x-holdshort-time-left")
-        return Order(
+        order = Order(
             execution_id=execution_id,
             fence=int(headers[FENCE_HEADER]),
             instance_id=headers.get("x-holdshort-instance"),
             run_id=headers.get("x-run-id"),
             parent_execution_id=headers.get("x-parent-execution-id"),
-            stored_steps=int(headers.get("x-holdshort-steps") or 0),
+            stored_steps=int(steps) if steps else None,
             time_left=float(left) if left else None,
         )
     except ValueError:
+        order = None
+    if order is None or not isfinite(order.time_left or 0):
         return invalid("X-Holdshort-*", "fence and steps are integers, the time left is a number of seconds")
+    return order
 
 
 def cancellation_of(headers: Mapping[str, str], body: bytes) -> tuple[int, str] | Answered:

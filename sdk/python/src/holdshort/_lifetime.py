@@ -30,6 +30,11 @@ class Lifetime:
         # A server of its own is only reachable when it listens, which is after the application has started.
         self.waits_for_server = False
 
+    @property
+    def registered(self) -> bool:
+        """True while the control plane can give runs to this process."""
+        return self._node is not None and self._node.registered
+
     def begin(self) -> None:
         """The application has started: register, unless its server says when it listens."""
         if not self.waits_for_server:

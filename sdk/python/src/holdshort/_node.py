@@ -17,6 +17,7 @@ from holdshort._wire import Registered
 
 LEASE_S = 15.0
 _BEAT_S = 5.0
+_FASTEST_S = 0.05
 _LAST_S = 3.0
 _WORD_S = 1.0
 _GATHER_S = 0.02
@@ -59,6 +60,11 @@ class Node:
         self._given: deque[tuple[str, int]] = deque()
         self._giving: asyncio.Task[None] | None = None
         self._living = asyncio.create_task(self._live(), name="holdshort node")
+
+    @property
+    def registered(self) -> bool:
+        """True while the control plane knows this instance, as far as it said."""
+        return self._registered
 
     def look_again(self) -> None:
         """What is described may have changed."""
@@ -144,11 +150,13 @@ class Node:
         if self._failures:
             log.info("the control plane is back; %s is registered", self._known and self._known.node_id)
         self._failures = 0
-        return self._answer.heartbeat_seconds * (0.8 + 0.2 * random.random())  # noqa: S311  # no secret
+        every = max(_FASTEST_S, self._answer.heartbeat_seconds)
+        return every * (0.8 + 0.2 * random.random())  # noqa: S311  # no secret
 
     def _failed(self, error: Exception) -> float:
         if isinstance(error, NotFound) and self._registered:
-            log.warning("the control plane does not know this instance; it registers again: %s", error)
+            why = "did another process register its address? " if self._held else ""
+            log.warning("the control plane does not know this instance; it registers again: %s%s", why, error)
             self._registered = False
             if error.code == _UNKNOWN:
                 self._lost()

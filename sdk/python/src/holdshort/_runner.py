@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from holdshort import _errors, _routes
 from holdshort._client import AsyncClient
+from holdshort._methods import base_url
 from holdshort._pauses import Registry
 from holdshort._rounds import Rounds
 from holdshort._runs import Run, current_run, said
@@ -97,6 +98,11 @@ class Runner:
     def use_transport(self, transport: "AsyncTransport") -> None:
         """Send through this instead of the network, see `holdshort.testing`."""
         self._transport = transport
+
+    @property
+    def control_plane_url(self) -> str:
+        """Where the control plane is."""
+        return base_url(self._address[0])
 
     @property
     def base_url(self) -> str | None:

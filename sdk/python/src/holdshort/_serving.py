@@ -5,6 +5,7 @@ import ipaddress
 import logging
 import socket
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from holdshort._errors import MissingExtra
 
@@ -35,7 +36,7 @@ class _Server(uvicorn.Server):
             for listening in server.sockets:
                 self._reachable(*listening.getsockname()[:2])
         if self._agent.base_url is None:
-            log.warning("give a callback_url: without one the control plane cannot reach this agent to start runs")
+            log.warning("give a callback_url: without one the control plane does not know where to reach this agent")
         self._agent.asgi.lifetime.listens()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -43,10 +44,23 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _reachable(self, host: str, port: int) -> None:
+        """Tell the agent its address, where that is the same for a control plane on this machine."""
         address = ipaddress.ip_address(host)
-        if address.is_loopback:
-            named = f"[{host}]" if address.version == 6 else host
-            self._agent.reachable_at(f"http://{named}:{port}")
+        if not (address.is_loopback or address.is_unspecified) or not _is_here(self._agent.control_plane_url):
+            return
+        if address.is_unspecified:
+            host = "::1" if address.version == 6 else "127.0.0.1"
+        named = f"[{host}]" if address.version == 6 else host
+        self._agent.reachable_at(f"http://{named}:{port}")
+
+
+def _is_here(url: str) -> bool:
+    """Whether an address is this machine's own, which another machine would take for its own."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def serve(agent: "Agent", host: str, port: int, drain_seconds: int) -> None:
