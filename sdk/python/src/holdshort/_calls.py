@@ -73,7 +73,8 @@ class Calls:
         try:
             execution = self._agent.execution(execution_id, raw, reasoner=reasoner.name)
             async with execution as run, run.limit(reasoner.timeout_seconds):
-                run.result = await reasoner.call(arguments)
+                work = reasoner.call(arguments)
+                run.result = await (work if reasoner.plain else run.code(work))
             return _ended(run.execution_id, run.status, run.result)
         except _errors.RunEnded as end:
             return _stopped(end, run)

@@ -118,7 +118,8 @@ class Steps:
             # The whole run ends, also where the code gathers the errors of its tasks and goes on.
             if self._run.on_loop:
                 self._run.interrupt(end)
-            self._run.ended(end)
+            else:
+                self._run.ended(end)
             raise
         if step is not None and proof and proof_of(step) not in {"", proof}:
             told = "the stored result of step %r of %s was made with other arguments than this call has"
