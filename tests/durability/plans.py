@@ -7,13 +7,13 @@ from tests.durability.plane import Webhook
 
 SHORT_HOURS = 1.5 / 3600
 KINDS = {
-    "approved": (40, [("one", ["approved"]), ("two", ["approved"])]),
+    "approved": (34, [("one", ["approved"]), ("two", ["approved"])]),
     "changed first": (12, [("one", ["request_changes", "approved"]), ("two", ["approved"])]),
     "changed twice later": (8, [("one", ["approved"]), ("two", ["request_changes", "request_changes", "approved"])]),
     "rejected": (10, [("one", ["rejected"])]),
     "rejected later": (10, [("one", ["approved"]), ("two", ["rejected"])]),
-    "expired": (6, [("one", ["expired"])]),
-    "expired later": (4, [("one", ["approved"]), ("two", ["expired"])]),
+    "expired": (10, [("one", ["expired"])]),
+    "expired later": (6, [("one", ["approved"]), ("two", ["expired"])]),
     "expired and went on": (6, [("one", ["expired"]), ("two", ["approved"])]),
     "asked nothing": (4, []),
 }

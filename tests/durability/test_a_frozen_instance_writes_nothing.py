@@ -22,7 +22,7 @@ LEASE_SECONDS = 60.0
     ("runs", "waited_for"),
     [
         pytest.param(3, False, id="quick"),
-        pytest.param(20, True, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(300)]),
+        pytest.param(12, True, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(300)]),
     ],
 )
 async def test_a_process_that_was_stopped_and_goes_on(

@@ -27,6 +27,7 @@ CALLERS = 3
 SLOW_RUNS = 3
 SLOW_SECONDS = 3.0 * DRAIN_SECONDS
 QUICK_SECONDS = 0.02
+STEP_SECONDS = 0.2
 PACE_SECONDS = 0.25
 END_SECONDS = 240.0
 
@@ -74,14 +75,14 @@ class Load:
     async def work(self, stopped: asyncio.Event) -> None:
         """Start runs that only work, at a steady pace, until stopped."""
         while not stopped.is_set():
-            await self.start(Plan(next(self._numbers), "working", []))
+            await self.start(Plan(next(self._numbers), "working", [], STEP_SECONDS))
             await asyncio.sleep(PACE_SECONDS)
 
     async def call(self, stopped: asyncio.Event) -> None:
         """Call the program and wait for each result, as programs do that know nothing of restarts."""
         async with AsyncClient(self._url) as client:
             while not stopped.is_set():
-                plan = Plan(next(self._numbers), "called", [])
+                plan = Plan(next(self._numbers), "called", [], STEP_SECONDS)
                 ended = await client.execute(NODE, "work", plan.input, wait=END_SECONDS)
                 self.called.append(ended)
                 self.plans[ended.execution_id] = plan

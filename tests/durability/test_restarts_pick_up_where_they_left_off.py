@@ -26,7 +26,7 @@ from tests.postgres import Database
 SEED = int(os.environ.get("PROOF_SEED", "20260301"))
 END_SECONDS = 240.0
 LONGEST_PAUSE_SECONDS = 1.0
-PHASE_SECONDS = 3.0
+PHASE_SECONDS = 2.0
 
 
 class Chaos:
@@ -49,7 +49,8 @@ class Chaos:
         share = -(-len(self._plans) // kills)
         for kill in range(kills):
             await self._begin(self._plans[kill * share : (kill + 1) * share])
-            victim = await self._moment(phases.ALL[kill % len(phases.ALL)])
+            unmet = [phase for phase in phases.ALL if phase not in self.met]
+            victim = await self._moment(unmet[0] if unmet else phases.ALL[kill % len(phases.ALL)])
             await victim.kill()
             self._desk.kills += 1
             self.met.update(await self._standing(victim))
@@ -126,8 +127,6 @@ async def test_through_kills_of_the_agent(database: Database, figures: Figures, 
     dispatches = await connection.fetchval("SELECT sum(fence) FROM executions")
     await connection.close()
     await second.close()
-    if runs >= 200:
-        assert set(chaos.met) == set(phases.ALL)
     figures("kills of the agent", seed=SEED, kills=kills, after_s=chaos.moments, runs=runs, dispatches=dispatches)
     figures("what the kills met", **dict(sorted(chaos.met.items())))
     figures(
@@ -138,3 +137,4 @@ async def test_through_kills_of_the_agent(database: Database, figures: Figures, 
         ended_and_not_yet_stored=counted.unsaved,
     )
     figures("answers to them", **dict(sorted(desk.sent.items())))
+    assert runs < 200 or set(chaos.met) == set(phases.ALL)

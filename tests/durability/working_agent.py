@@ -23,10 +23,10 @@ from msgspec import Struct
 from tests.durability.journal import Journal
 
 NODE = "agent"
-AT_ONCE = 8
+AT_ONCE = 16
 DRAIN_SECONDS = 4
 LIMIT_SECONDS = 3.0
-QUICKEST, SLOWEST = 0.02, 0.3
+QUICKEST, SLOWEST = 0.05, 0.6
 
 
 class Question(Struct, frozen=True):
