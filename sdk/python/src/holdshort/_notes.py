@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ class Notes:
     def __init__(self, execution_id: str, keep: Callable[[str, Sequence[str]], Awaitable[Any]]) -> None:
         self._execution_id = execution_id
         self._keep = keep
-        self._notes: deque[tuple[str, Sequence[str]]] = deque()
+        self._notes: list[tuple[str, Sequence[str]]] = []
         self._teller: asyncio.Task[None] | None = None
 
     def add(self, message: str, tags: Sequence[str]) -> None:
@@ -34,13 +33,14 @@ class Notes:
 
     async def _tell(self) -> None:
         while self._notes:
-            message, tags = self._notes.popleft()
-            try:
-                await self._keep(message, tags)
-            except RunEnded:
-                self._notes.clear()
-            except Exception as error:  # one note that cannot be kept must not take the others along
-                log.warning("a note of %s was not kept: %s", self._execution_id, error)
+            notes, self._notes = self._notes, []
+            for message, tags in notes:
+                try:
+                    await self._keep(message, tags)
+                except RunEnded:
+                    return
+                except Exception as error:  # one note that cannot be kept must not take the others along
+                    log.warning("a note of %s was not kept: %s", self._execution_id, error)
 
     async def flush(self) -> None:
         """Wait until the notes are kept, at most 10 s."""
