@@ -1,7 +1,10 @@
 """How a pause asks, waits and ends: registered first, then asked, and what the server says stands."""
 
 import asyncio
+import logging
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import partial
 from types import EllipsisType
 from typing import Protocol, TypeVar
 
@@ -14,6 +17,7 @@ from holdshort._errors import (
     Conflict,
     ExecutionCancelled,
     HandedBack,
+    InvalidField,
     NotFound,
     StaleInstance,
     WaitTimeout,
@@ -24,6 +28,8 @@ from holdshort._session import Session
 from holdshort._wire import Approval, ApprovalResult, ApprovalStatus, Asked, result_of
 
 _LAST_WORD_S = 30.0
+_NOT_CALLED = "callback_url_refused"
+log = logging.getLogger("holdshort")
 T = TypeVar("T")
 
 
@@ -79,7 +85,7 @@ async def pause(
     session = asker.session
     entry = session.registry.register(key)
     try:
-        asked = await asker.send(_call(key, question, entry, callback_url), patience=timeout)
+        asked = await _ask(asker, partial(_call, key, question, entry), callback_url, timeout)
         if asked.final:
             result = result_of(asked, key.execution_id)
         else:
@@ -176,11 +182,29 @@ def _call(key: Key, question: Question, entry: Pause, callback_url: str | None) 
     return _routes.request_approval(key.execution_id, complete)
 
 
+async def _ask(
+    asker: Asker, make: Callable[[str | None], Call[Asked]], callback_url: str | None, timeout: float | None
+) -> Asked:
+    """Ask; where this agent may not be called back, ask without an address and wait by the held call alone."""
+    try:
+        return await asker.send(make(callback_url), patience=timeout)
+    except InvalidField as refused:
+        if refused.code != _NOT_CALLED or not asker.session.pulls:
+            raise
+        log.warning("the answer is waited for without callbacks: %s", refused)
+    return await asker.send(make(None), patience=timeout)
+
+
 async def _move(asker: Asker, entry: Pause, callback_url: str, until: float | None) -> None:
     moved = _routes.set_callback(entry.approval_id or "", callback_url, callback_secret=entry.secret)
-    # Whoever holds the run is told there; a bystander is not, and hears of it by asking.
-    with suppress(Conflict) if isinstance(asker, Outsider) else nullcontext():
-        await asker.send(moved, patience=_left(until))
+    try:
+        # Whoever holds the run is told there; a bystander is not, and hears of it by asking.
+        with suppress(Conflict) if isinstance(asker, Outsider) else nullcontext():
+            await asker.send(moved, patience=_left(until))
+    except InvalidField as refused:
+        if refused.code != _NOT_CALLED or not asker.session.pulls:
+            raise
+        log.warning("the answer is waited for without callbacks: %s", refused)
 
 
 async def _answer(asker: Asker, entry: Pause, until: float | None) -> ApprovalResult | None:

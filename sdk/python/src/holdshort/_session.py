@@ -22,6 +22,7 @@ class Session:
     def __init__(self, client: AsyncClient, registry: Registry, *, held: bool) -> None:
         self.client = client
         self.registry = registry
+        self.pulls = held
         self.waits = SharedWait(client, self._settled, held=held)
 
     def _settled(self, approval: ApprovalStatus) -> None:
