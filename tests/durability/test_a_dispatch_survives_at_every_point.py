@@ -156,26 +156,30 @@ async def execute(url: str, reasoner: str, given: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("waited_for", LEASES)
 async def test_the_server_is_killed(
-    database: Database, figures: Figures, point: Callable[[Scene], Awaitable[list[Hold]]], *, waited_for: bool
+    database: Database,
+    connection: Any,
+    figures: Figures,
+    point: Callable[[Scene], Awaitable[list[Hold]]],
+    *,
+    waited_for: bool,
 ):
-    watcher = await database.connect()
     async with gates(database) as built, plain_agent() as agent:
         with planes(database.url) as (plane,):
             wire = Wire(plane.url)
             await agent.register(wire, "plain")
             await wire.close()
-            scene = Scene(plane, built, agent, watcher, waited_for)
+            scene = Scene(plane, built, agent, connection, waited_for)
             await set_the_stage(scene, point)
             calling = asyncio.create_task(execute(plane.url, "work", {"n": 1}))
             *before, last = await point(scene)
             await work(plane.url, before, last)
             ended = await asyncio.wait_for(calling, 60)
-            await until(lambda: settled(watcher))
+            await until(lambda: settled(connection))
     assert (ended.status, ended.result) == ("succeeded", {"under": last.fence})
     assert [hold.fence for hold in await agent.given(0)] == [hold.fence for hold in (*before, last)]
-    assert await watcher.fetchval("SELECT array_agg(name ORDER BY position) FROM steps") == STEPS.get(point, ["work"])
-    assert await broken(watcher) == []
-    await watcher.close()
+    steps = await connection.fetchval("SELECT array_agg(name ORDER BY position) FROM steps")
+    assert steps == STEPS.get(point, ["work"])
+    assert await broken(connection) == []
     figures(f"server killed {point.__name__.replace('_', ' ')}", given=len(before) + 1, fence=last.fence)
 
 
@@ -206,10 +210,9 @@ async def work(url: str, before: list[Hold], last: Hold) -> None:
     ],
 )
 async def test_the_agent_is_killed_around_its_acknowledgement(
-    database: Database, tmp_path: Path, dies: str, *, same_port: bool, waited_for: bool
+    database: Database, connection: Any, tmp_path: Path, dies: str, *, same_port: bool, waited_for: bool
 ):
-    watcher = await database.connect()
-    with planes(database.url) as (plane,), agents(tmp_path, watcher) as run:
+    with planes(database.url) as (plane,), agents(tmp_path, connection) as run:
         first = await run.start(plane.url, dies=dies)
         calling = asyncio.create_task(execute(plane.url, "work", {"number": 1, "questions": []}))
         await first.ended()
@@ -217,8 +220,8 @@ async def test_the_agent_is_killed_around_its_acknowledgement(
         if not waited_for:
             await run.lose(first)
         ended = await asyncio.wait_for(calling, LEASE_SECONDS)
-        await until(lambda: settled(watcher))
-    tokens = [row["result"].strip('"') for row in await watcher.fetch("SELECT result FROM steps ORDER BY position")]
+        await until(lambda: settled(connection))
+    tokens = [row["result"].strip('"') for row in await connection.fetch("SELECT result FROM steps ORDER BY position")]
     assert (ended.status, ended.result) == ("succeeded", {"number": 1, "decisions": [], "steps": tokens})
     counted = tally(run.reader.look(), tokens, {first.pid})
     assert counted.wrong == []
@@ -226,5 +229,4 @@ async def test_the_agent_is_killed_around_its_acknowledgement(
     given = [(line["pid"], line["fence"]) for line in run.reader.lines if line["at"] == "given"]
     assert given[0] == (first.pid, 1)
     assert {pid for pid, _ in given} == {first.pid, second.pid}
-    assert await broken(watcher) == []
-    await watcher.close()
+    assert await broken(connection) == []

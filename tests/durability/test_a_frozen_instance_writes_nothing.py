@@ -26,10 +26,9 @@ LEASE_SECONDS = 60.0
     ],
 )
 async def test_a_process_that_was_stopped_and_goes_on(
-    database: Database, figures: Figures, tmp_path: Path, runs: int, *, waited_for: bool
+    database: Database, connection: Any, figures: Figures, tmp_path: Path, runs: int, *, waited_for: bool
 ):
     """SIGSTOP within a step, past the lease; another instance does the step; SIGCONT, and the step ends there too."""
-    connection = await database.connect()
     gate = tmp_path / "gate"
     with planes(database.url) as (plane,), agents(tmp_path, connection) as programs:
         frozen = await programs.start(plane.url)
@@ -52,7 +51,6 @@ async def test_a_process_that_was_stopped_and_goes_on(
         await wire.close()
     check(ends, programs, frozen.pid, other.pid)
     assert await broken(connection) == []
-    await connection.close()
     figures("frozen past the lease", runs=runs, taken_over_s=seconds, refused_when_it_went_on=runs)
 
 
@@ -84,8 +82,7 @@ def check(ends: list[dict[str, Any]], programs: Agents, frozen: int, other: int)
     assert counted.unsaved == len(ends)
 
 
-async def test_each_word_under_an_earlier_fence_is_refused_and_changes_nothing(database: Database):
-    connection = await database.connect()
+async def test_each_word_under_an_earlier_fence_is_refused_and_changes_nothing(database: Database, connection: Any):
     with planes(database.url) as (plane,):
         async with plain_agent() as first, plain_agent() as second:
             wire = Wire(plane.url)
@@ -107,7 +104,6 @@ async def test_each_word_under_an_earlier_fence_is_refused_and_changes_nothing(d
             await wire.close()
     assert await connection.fetchval("SELECT result #>> '{}' FROM executions") == "the successor's"
     assert await broken(connection) == []
-    await connection.close()
 
 
 async def refuses_everything(connection: Any, wire: Wire, stale: Hold, approval_id: str) -> None:

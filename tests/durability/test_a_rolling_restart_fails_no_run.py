@@ -97,11 +97,17 @@ class Load:
         ),
     ],
 )
-async def test_under_load(database: Database, figures: Figures, tmp_path: Path, size: Size):
-    connection, second = await database.connect(), await database.connect()
+async def test_under_load(
+    database: Database,
+    connection: Any,
+    second_connection: Any,
+    figures: Figures,
+    tmp_path: Path,
+    size: Size,
+):
     stopped = asyncio.Event()
     with planes(database.url, 2) as served, agents(tmp_path, connection) as programs:
-        desk = Desk(second, served)
+        desk = Desk(second_connection, served)
         load = Load(served[0].url, desk)
         pair = [await programs.start(plane.url) for plane in served]
         await load.pause(size.pausing)
@@ -143,8 +149,6 @@ async def test_under_load(database: Database, figures: Figures, tmp_path: Path, 
         in_flight_past_the_drain_limit=repeated,
         dispatches_of_each_instance=sorted(shares.values()),
     )
-    await connection.close()
-    await second.close()
 
 
 SHARES = "SELECT data ->> 'instance_id', count(*) FROM history WHERE type = 'execution.dispatched' GROUP BY 1"

@@ -49,8 +49,9 @@ async def pause_for_long(connection: Any, wire: Wire, hold: Hold) -> float:
     return worked
 
 
-async def test_a_pause_longer_than_the_limit_leaves_what_was_left(database: Database, figures: Figures):
-    connection = await database.connect()
+async def test_a_pause_longer_than_the_limit_leaves_what_was_left(
+    database: Database, connection: Any, figures: Figures
+):
     with planes(database.url) as (plane,):
         async with plain_agent() as agent:
             wire = Wire(plane.url)
@@ -66,7 +67,6 @@ async def test_a_pause_longer_than_the_limit_leaves_what_was_left(database: Data
             check_told(agent, hold)
             await wire.close()
     assert await broken(connection) == []
-    await connection.close()
     figures("limit of running time", seconds=LIMIT, worked_before_the_pause_s=worked, ended_late_s=late)
 
 
@@ -86,8 +86,7 @@ def check_told(agent: PlainAgent, hold: Hold) -> None:
     assert (got.headers["x-holdshort-fence"], got.body) == (str(hold.fence), {"reason": "execution_timeout"})
 
 
-async def test_whoever_takes_the_run_over_has_what_was_left(database: Database):
-    connection = await database.connect()
+async def test_whoever_takes_the_run_over_has_what_was_left(database: Database, connection: Any):
     with planes(database.url) as (plane,):
         async with plain_agent() as first, plain_agent() as second:
             wire = Wire(plane.url)
@@ -109,11 +108,11 @@ async def test_whoever_takes_the_run_over_has_what_was_left(database: Database):
             await wire.close()
     assert await connection.fetchval("SELECT status FROM executions") == "succeeded"
     assert await broken(connection) == []
-    await connection.close()
 
 
-async def test_an_agent_that_answers_nothing_does_not_keep_its_run_from_ending(database: Database, figures: Figures):
-    connection = await database.connect()
+async def test_an_agent_that_answers_nothing_does_not_keep_its_run_from_ending(
+    database: Database, connection: Any, figures: Figures
+):
     with planes(database.url) as (plane,):
         async with plain_agent() as agent:
             agent.told.answers = [hang(asyncio.Event())]
@@ -133,13 +132,13 @@ async def test_an_agent_that_answers_nothing_does_not_keep_its_run_from_ending(d
     row = await connection.fetchrow("SELECT status, result #>> '{}' AS result FROM executions")
     assert (row["status"], row["result"]) == ("timeout", "too late")
     assert await broken(connection) == []
-    await connection.close()
     figures("limit of an agent that answers nothing", ended_late_s=late, told=len(agent.cancelled))
 
 
-async def test_a_program_has_its_time_after_a_long_pause_and_no_more(database: Database, tmp_path: Path):
+async def test_a_program_has_its_time_after_a_long_pause_and_no_more(
+    database: Database, connection: Any, tmp_path: Path
+):
     """The real program: within its limit it ends well; frozen within its work it is ended, and told once it goes on."""
-    connection = await database.connect()
     with planes(database.url) as (plane,), agents(tmp_path, connection) as programs:
         program = await programs.start(plane.url)
         wire = Wire(plane.url)
@@ -164,7 +163,6 @@ async def test_a_program_has_its_time_after_a_long_pause_and_no_more(database: D
     assert how[ids[0]] == "returned"
     assert how[ids[1]] != "returned"
     assert await broken(connection) == []
-    await connection.close()
 
 
 async def begun(lines: list[dict[str, Any]], run: str) -> bool:

@@ -50,7 +50,7 @@ class Chaos:
         for kill in range(kills):
             await self._begin(self._plans[kill * share : (kill + 1) * share])
             unmet = [phase for phase in phases.ALL if phase not in self.met]
-            victim = await self._moment(unmet[0] if unmet else phases.ALL[kill % len(phases.ALL)])
+            victim = await self._moment(self._random.choice(unmet or phases.ALL))
             await victim.kill()
             self._desk.kills += 1
             self.met.update(await self._standing(victim))
@@ -107,11 +107,19 @@ class Chaos:
         pytest.param(200, 20, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )
-async def test_through_kills_of_the_agent(database: Database, figures: Figures, tmp_path: Path, runs: int, kills: int):
-    connection, second = await database.connect(), await database.connect()
+async def test_through_kills_of_the_agent(
+    database: Database,
+    connection: Any,
+    second_connection: Any,
+    figures: Figures,
+    tmp_path: Path,
+    *,
+    runs: int,
+    kills: int,
+):
     plans = draw(runs, SEED)
     with planes(database.url, 2) as served, agents(tmp_path, connection) as programs:
-        desk = Desk(second, served)
+        desk = Desk(second_connection, served)
         chaos = Chaos(connection, served, programs, desk, plans)
         answering = asyncio.create_task(desk.work())
         await chaos.kill_again_and_again(kills)
@@ -125,8 +133,6 @@ async def test_through_kills_of_the_agent(database: Database, figures: Figures, 
     counted = await check(connection, chaos.ids, programs, killed)
     assert await broken(connection) == []
     dispatches = await connection.fetchval("SELECT sum(fence) FROM executions")
-    await connection.close()
-    await second.close()
     figures("kills of the agent", seed=SEED, kills=kills, after_s=chaos.moments, runs=runs, dispatches=dispatches)
     figures("what the kills met", **dict(sorted(chaos.met.items())))
     figures(
