@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests import postgres
-from tests.figures import figures, pytest_terminal_summary
+from tests.figures import figures, pytest_runtest_logreport, pytest_terminal_summary
 
-__all__ = ["figures", "pytest_terminal_summary"]
+__all__ = ["figures", "pytest_runtest_logreport", "pytest_terminal_summary"]
 
 _ENVIRON = pytest.StashKey[dict[str, str]]()
 _SOURCE = pytest.StashKey[str]()

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-_FIGURES = pytest.StashKey[list[str]]()
 Figures = Callable[..., None]
+# What tests say goes with their reports, as they may run in other processes than the one that prints it.
+_FIGURE = "figure"
+_lines: list[str] = []
 
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Figures:
     """Say what a proof saw: a title, and names with their values."""
-    lines = request.config.stash.setdefault(_FIGURES, [])
 
     def say(title: str, **seen: object) -> None:
         line = f"{title}: " + ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in seen.items())
-        lines.append(line)
+        request.node.user_properties.append((_FIGURE, line))
         print(line)
 
     return say
@@ -29,12 +30,16 @@ def _shown(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    lines = config.stash.get(_FIGURES, [])
-    if lines:
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        _lines.extend(str(value) for name, value in report.user_properties if name == _FIGURE)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _lines:
         terminalreporter.section("figures of the proofs")
         terminalreporter.line(f"commit {_commit()}, {os.cpu_count()} processors, Python {platform.python_version()}")
-        for line in lines:
+        for line in _lines:
             terminalreporter.line(line)
 
 

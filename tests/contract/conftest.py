@@ -9,17 +9,23 @@ from holdshort import AsyncClient
 from tests import postgres
 from tests.contract import planes, vectors
 
+_counts: dict[str, int] = {}
+
 
 @pytest.fixture
-def ledger(pytestconfig: pytest.Config) -> vectors.Ledger:
-    """Where a runner records its cases."""
-    return vectors.Ledger(pytestconfig.stash.setdefault(vectors.LEDGER, {}))
+def ledger(request: pytest.FixtureRequest) -> vectors.Ledger:
+    """Where a runner records its cases; they go with its report, as it may run in another process."""
+    return vectors.Ledger(request.node.user_properties)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    counts = config.stash.get(vectors.LEDGER, {})
-    if counts:
-        terminalreporter.write_line(vectors.summary(counts))
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        _counts.update({name: int(str(value)) for name, value in report.user_properties if name in vectors.FAMILIES})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _counts:
+        terminalreporter.write_line(vectors.summary(_counts))
 
 
 @pytest.fixture(scope="session")
