@@ -135,6 +135,32 @@ async def test_an_agent_that_answers_nothing_does_not_keep_its_run_from_ending(
     figures("limit of an agent that answers nothing", ended_late_s=late, told=len(agent.cancelled))
 
 
+@pytest.mark.parametrize(
+    "runs", [pytest.param(20, id="quick"), pytest.param(400, id="long", marks=[pytest.mark.proof])]
+)
+async def test_many_that_pass_their_limit_at_once_are_ended_in_time(
+    database: Database, connection: Any, figures: Figures, runs: int
+):
+    """The agent takes them all, and never says another word."""
+    with planes(database.url, 2) as served:
+        async with plain_agent() as agent:
+            wire = Wire(served[0].url)
+            await agent.register(wire, "plain", LIMITED, max_concurrent=runs)
+            for _ in range(runs):
+                await start(wire, "limited")
+            over = "SELECT count(*) = $1 FROM executions WHERE status_reason = 'execution_timeout'"
+            await until(lambda: connection.fetchval(over, runs), seconds=90)
+            await until(lambda: settled(connection), seconds=90)
+            await wire.close()
+    assert len(await agent.given(0)) == runs
+    told = {got.headers["x-execution-id"]: got.body["reason"] for got in agent.cancelled}
+    assert told == dict.fromkeys({hold.execution_id for hold in await agent.given(0)}, "execution_timeout")
+    late = await connection.fetchval("SELECT max(worked_seconds - limit_seconds) FROM executions")
+    assert 0 <= late < LATE_SECONDS
+    assert await broken(connection) == []
+    figures("limits that pass at once", runs=runs, told=len(told), slowest_ended_late_s=late)
+
+
 async def test_a_program_has_its_time_after_a_long_pause_and_no_more(
     database: Database, connection: Any, tmp_path: Path
 ):
