@@ -158,7 +158,7 @@ LOOP: list[Any] = []
 LOOP.append(LOOP)
 
 
-@pytest.mark.parametrize("value", [*BAD, LOOP], ids=repr)
+@pytest.mark.parametrize("value", [*BAD, LOOP], ids=lambda value: type(value).__name__)
 async def test_what_is_no_json_is_told_and_not_stored(plane: ControlPlane, agent: Agent, value: Any) -> None:
     async with agent.execution("run-1"):
         with pytest.raises(TypeError, match=r"^the result of step 'a' is no JSON, so nothing was stored: \S"):
