@@ -62,6 +62,7 @@ class Desk:
         webhook = answer.webhook(execution_id)
         for copy in range(answer.copies):
             async with self._posting:
-                reply = await webhook.post(self._wires[(copy + sum(self.sent.values())) % len(self._wires)])
+                wire = self._wires[(copy + sum(self.sent.values())) % len(self._wires)]
+                reply, _ = await webhook.post_until_taken(wire)
             assert reply.status in {200, 202}, (answer, reply)
             self.sent["again" if copy else reply.body["status"]] += 1

@@ -19,7 +19,8 @@ from tests.durability.wire import Wire
 from tests.postgres import Database, wait_until_any_blocked
 from tests.receiver import hang
 
-LEASES = [pytest.param(False, id="quick"), pytest.param(True, id="long", marks=pytest.mark.proof)]
+LONG = [pytest.mark.proof, pytest.mark.timeout(300)]
+LEASES = [pytest.param(False, id="quick"), pytest.param(True, id="long", marks=LONG)]
 LEASE_SECONDS = 60.0
 
 
@@ -203,7 +204,7 @@ async def work(url: str, before: list[Hold], last: Hold) -> None:
         pytest.param("before", False, False, id="before-quick"),
         pytest.param("after", True, False, id="after-quick"),
         *(
-            pytest.param(dies, same_port, True, id=f"{dies}-{same_port}-long", marks=pytest.mark.proof)
+            pytest.param(dies, same_port, True, id=f"{dies}-{same_port}-long", marks=LONG)
             for dies in ("before", "after")
             for same_port in (True, False)
         ),

@@ -91,7 +91,7 @@ class Load:
 @pytest.mark.parametrize(
     "size",
     [
-        pytest.param(Size(pausing=30, rounds=1, slow=0), id="quick"),
+        pytest.param(Size(pausing=30, rounds=1, slow=0), id="quick", marks=pytest.mark.timeout(300)),
         pytest.param(
             Size(pausing=300, rounds=3, slow=SLOW_RUNS), id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]
         ),

@@ -136,7 +136,8 @@ async def test_an_agent_that_answers_nothing_does_not_keep_its_run_from_ending(
 
 
 @pytest.mark.parametrize(
-    "runs", [pytest.param(20, id="quick"), pytest.param(400, id="long", marks=[pytest.mark.proof])]
+    "runs",
+    [pytest.param(20, id="quick"), pytest.param(400, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(300)])],
 )
 async def test_many_that_pass_their_limit_at_once_are_ended_in_time(
     database: Database, connection: Any, figures: Figures, runs: int

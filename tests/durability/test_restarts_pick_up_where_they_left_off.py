@@ -24,6 +24,7 @@ from tests.durability.wire import Wire
 from tests.postgres import Database
 
 SEED = int(os.environ.get("PROOF_SEED", "20260301"))
+SERVER_EVERY = 4
 END_SECONDS = 240.0
 LONGEST_PAUSE_SECONDS = 1.0
 PHASE_SECONDS = 2.0
@@ -36,6 +37,7 @@ class Chaos:
         self.ids: dict[str, Plan] = {}
         self.met: Counter[str] = Counter()
         self.moments: list[float] = []
+        self.servers_killed = 0
         self._connection = connection
         self._planes = served
         self._programs = programs
@@ -56,6 +58,8 @@ class Chaos:
             await victim.kill()
             self._desk.kills += 1
             self.met.update(await self._standing(victim))
+            if kill % SERVER_EVERY == SERVER_EVERY - 1:
+                await self._restart(self._planes[kill // SERVER_EVERY % len(self._planes)])
             await self._replace(victim)
 
     async def _begin(self, plans: list[Plan]) -> None:
@@ -88,6 +92,12 @@ class Chaos:
         at_work = working(self._programs.reader.look(), {process.pid})
         return await phases.standing(self._connection, process.instance_id, at_work)
 
+    async def _restart(self, plane: Plane) -> None:
+        """A server dies with the agent, and comes back before it."""
+        await asyncio.to_thread(plane.kill)
+        await asyncio.to_thread(plane.start)
+        self.servers_killed += 1
+
     async def _replace(self, victim: AgentProcess) -> None:
         """On its port, on another one, by two; or, where one is left, by nobody."""
         ways = ["same", "same", "other"] + (["nobody"] if self._programs.alive else ["two"])
@@ -105,7 +115,7 @@ class Chaos:
 @pytest.mark.parametrize(
     ("runs", "kills", "more"),
     [
-        pytest.param(30, 4, 0, id="quick"),
+        pytest.param(30, 4, 0, id="quick", marks=pytest.mark.timeout(300)),
         pytest.param(200, 20, 10, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )
@@ -132,11 +142,12 @@ async def test_through_kills_of_the_agent(
         await asyncio.gather(answering, return_exceptions=True)
         await until(lambda: settled(connection), seconds=60)
         await desk.close()
-        killed = programs.ended
-    counted = await check(connection, chaos.ids, programs, killed)
+        ended = programs.ended
+    counted = await check(connection, chaos.ids, programs, ended)
     assert await broken(connection) == []
     dispatches = await connection.fetchval("SELECT sum(fence) FROM executions")
-    figures("kills of the agent", seed=SEED, kills=desk.kills, after_s=chaos.moments, runs=runs, dispatches=dispatches)
+    killed = {"kills": desk.kills, "and_of_servers_with_it": chaos.servers_killed, "after_s": chaos.moments}
+    figures("kills of the agent", seed=SEED, **killed, runs=runs, dispatches=dispatches)
     figures("what the kills met", **dict(sorted(chaos.met.items())))
     figures(
         "steps through the kills",
