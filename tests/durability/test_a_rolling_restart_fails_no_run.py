@@ -118,6 +118,7 @@ async def test_under_load(
             await begin_slow_runs(load, programs, size.slow)
             for at, plane in enumerate(served):
                 pair[at] = await replace(programs, pair[at], plane.url, same_port=bool(number % 2))
+                await until(lambda process=pair[at]: has_a_share(connection, process), seconds=60)
                 desk.kills += 1
         stopped.set()
         await asyncio.gather(*busy[1:])
@@ -153,6 +154,10 @@ async def test_under_load(
 
 SHARES = "SELECT data ->> 'instance_id', count(*) FROM history WHERE type = 'execution.dispatched' GROUP BY 1"
 RELEASED = "SELECT data ->> 'reason', count(*) FROM history WHERE type = 'execution.released' GROUP BY 1"
+
+
+async def has_a_share(connection: Any, process: AgentProcess) -> bool:
+    return process.instance_id in dict(await connection.fetch(SHARES))
 
 
 async def all_asked(connection: Any, count: int) -> bool:
