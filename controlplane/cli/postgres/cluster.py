@@ -82,12 +82,14 @@ class Cluster:
 
     def stop(self) -> None:
         """End the server and wait for it: fast, and after 4 s immediately (recovery follows at the next start)."""
+        server = self.running()
         for how, patience in ((signal.SIGINT, FAST_STOP_SECONDS), (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS)):
             pid = self.running()
             if pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, how)
-            if _until(self._gone, patience):
+            # Its file goes a moment before it does, and of a run that was killed it is nobody's child to wait for.
+            if _until(lambda: self._gone() and not (server and _command_line(server)), patience):
                 return
         raise ClusterFault(f"PostgreSQL (process {self.running()}) did not stop; see {self.log}")
 
