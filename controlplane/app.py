@@ -10,10 +10,13 @@ import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 
+from controlplane.domain.access import Access
 from controlplane.domain.egress import Endpoint
 from controlplane.domain.errors import HoldshortError
 from controlplane.http import errors
+from controlplane.http.access import guard
 from controlplane.http.openapi import document, operation_id
 from controlplane.http.request_ids import RequestIds
 from controlplane.http.routes import ROUTES
@@ -33,6 +36,7 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
     """
     app = Litestar(
         route_handlers=[*ROUTES, openapi_json],
+        guards=[guard],
         lifespan=[_lifespan(settings, own, workers=workers)],
         exception_handlers={
             HoldshortError: errors.answer,
@@ -45,7 +49,8 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
             create_examples=False,
             operation_id_creator=operation_id,
             path="/openapi",
-            render_plugins=[],
+            # One plugin, as with none the framework adds its own pages, which load scripts from elsewhere.
+            render_plugins=[JsonRenderPlugin()],
         ),
         request_max_body_size=None,
         logging_config=None,
@@ -60,7 +65,7 @@ def description() -> bytes:
     return msgspec.json.format(msgspec.json.encode(document(create_app(Settings())), order="sorted"), indent=1) + b"\n"
 
 
-@get("/openapi.json", include_in_schema=False, sync_to_thread=False)
+@get("/openapi.json", include_in_schema=False, sync_to_thread=False, opt={"access": Access.ANY})
 def openapi_json(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
     """The API's description."""
     return Response(document(request.app))
@@ -75,6 +80,7 @@ def _lifespan(
         app.state.runtime = runtime
         try:
             await migrations.check(runtime.engine)
+            await runtime.settle_access()
             if not workers:
                 yield
                 return

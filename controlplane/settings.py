@@ -14,9 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 import platformdirs
 
+from controlplane.domain import keys
 from controlplane.domain.allow_list import Entry
 from controlplane.domain.allow_list import parse as parse_allow_list
 from controlplane.domain.errors import FieldFault, HoldshortError
+from controlplane.domain.urls import check_http_url
+from controlplane.domain.vault import MasterKey, parse_master_keys
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.domain.webhook_secrets import parse as parse_webhook_secrets
 
@@ -80,6 +83,19 @@ SETTINGS = (
     Setting("HOLDSHORT_NODE_CONCURRENCY", "100", "Runs that one node works on at once, where it registers no number."),
     Setting("HOLDSHORT_NODE_QUEUE", "1000", "Runs that may wait for one node; past it `execute` answers 429."),
     Setting("HOLDSHORT_START_WITHIN_HOURS", "24", "Hours in which an agent must have taken a new run, or it fails."),
+    Setting(
+        "HOLDSHORT_MASTER_KEYS",
+        "",
+        "Keys that seal secrets in the database: base64 of 32 random bytes each, comma-separated, newest first."
+        " `holdshort dev` makes one beside its data.",
+    ),
+    Setting("HOLDSHORT_BOOTSTRAP_ADMIN_KEY", "", "The first key, of scope admin; used only while no key exists."),
+    Setting(
+        "HOLDSHORT_AUDIT_HEADS",
+        "",
+        "Where the newest seal of the history is written each minute, outside of the database: the absolute path of a"
+        " file that only grows, or an http(s) URL that takes a line of JSON by POST (under the rule for callbacks).",
+    ),
     Setting("HOLDSHORT_LISTEN", "on", "`off`: no LISTEN connection; changes are seen by polling within 1 s."),
     Setting("HOLDSHORT_PUBLIC_URL", "", "The address under which people and agents reach this server; builds links."),
     Setting(
@@ -124,6 +140,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     node_concurrency: int = 100
     node_queue: int = 1000
     start_within_hours: float = 24.0
+    master_keys: tuple[MasterKey, ...] = ()
+    bootstrap_admin_key: str | None = None
+    audit_heads: str | None = None
     listen: bool = True
     public_url: str | None = None
     home: Path = SYSTEM_HOME
@@ -171,7 +190,10 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         node_concurrency=reader.read("NODE_CONCURRENCY", _whole(1, 100_000), 100),
         node_queue=reader.read("NODE_QUEUE", _whole(1, 1_000_000), 1000),
         start_within_hours=reader.read("START_WITHIN_HOURS", _hours, 24.0),
+        audit_heads=reader.read("AUDIT_HEADS", _path_or_url, None),
         listen=reader.read("LISTEN", _on_or_off, True),
+        master_keys=reader.read("MASTER_KEYS", parse_master_keys, ()),
+        bootstrap_admin_key=reader.read("BOOTSTRAP_ADMIN_KEY", _api_key, None),
         public_url=reader.read("PUBLIC_URL", _public_url, None),
         home=reader.read("HOME", _absolute, default_home),
         log_format=reader.read("LOG_FORMAT", _one_of({"console": "console", "json": "json"}), "console"),
@@ -227,6 +249,12 @@ def _server(rest: str) -> str:
     return rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
 
 
+def _api_key(raw: str) -> str:
+    if keys.read(raw.strip()) is None:
+        raise ValueError("must be a key as `holdshort keys create` prints it")
+    return raw.strip()
+
+
 def _public_url(raw: str) -> str:
     url = raw.strip().rstrip("/")
     parts = urlsplit(url)
@@ -240,6 +268,15 @@ def _absolute(raw: str) -> Path:
     if not path.is_absolute():
         raise ValueError("must be an absolute path")
     return path
+
+
+def _path_or_url(raw: str) -> str:
+    if raw.startswith("/"):
+        return raw
+    try:
+        return check_http_url("url", raw.strip(), userinfo=False)
+    except FieldFault as fault:
+        raise ValueError(f"must be an absolute path, or a URL that {fault.rule}") from None
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -271,8 +308,14 @@ _on_or_off = _one_of({"on": True, "off": False})
 
 
 def _masked(name: str, value: object) -> str:
+    if name == "bootstrap_admin_key" and value is not None:
+        return "***"
+    if name == "master_keys" and isinstance(value, tuple):
+        return f"<{len(value)}>"
     if name == "webhook_secrets" and isinstance(value, tuple):
         return f"<{len(value)}>"
+    if name == "audit_heads" and isinstance(value, str) and "://" in value:
+        return repr("/".join(value.split("/", 3)[:3]) + "/***")
     if isinstance(value, str) and "://" in value:
         return repr(re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", value)))
     return repr(value)

@@ -14,12 +14,14 @@ from controlplane.app import create_app
 from controlplane.cli.serving.listening import endpoints, listen
 from controlplane.cli.serving.protocol import BoundedProtocol
 from controlplane.domain import signatures, webhook_secrets
+from controlplane.domain.vault import parse_master_keys
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
 from tests.postgres import Database
 
 SECRET = "a-secret-of-enough-characters"
 OTHER_SECRET = "another-secret-of-enough-characters"
+MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtb25seS4uLiE="
 PATIENCE_SECONDS = 10.0
 
 
@@ -79,6 +81,7 @@ def settings_for(database: Database, **changes: Any) -> Settings:
     fields: dict[str, Any] = {
         "database_url": database.url,
         "pool_size": 4,
+        "master_keys": parse_master_keys(MASTER_KEY),
         "webhook_secrets": webhook_secrets.parse(f"desk:{SECRET},other:{OTHER_SECRET}"),
         "open_mode": True,
     }

@@ -1,8 +1,9 @@
 """`holdshort dev`: all of Holdshort in the foreground, with a database of its own, for development."""
 
 import asyncio
+import base64
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import click
 from msgspec import structs
 
 from controlplane.cli import serving
-from controlplane.cli.environment import SECRET_FILE, ended_by_signals, prepare
+from controlplane.cli.environment import MASTER_KEY_FILE, SECRET_FILE, ended_by_signals, prepare
 from controlplane.cli.faults import Fault, WrongUsage
 from controlplane.cli.kept import keep_secret, read_secret
 from controlplane.cli.postgres import run_embedded, run_ephemeral
 from controlplane.cli.serve import host_option, port_option, run_app
+from controlplane.domain.vault import KEY_BYTES, parse_master_keys
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.settings import Settings
 from controlplane.storage import migrations
@@ -46,14 +48,14 @@ def dev(host: str, port: int, *, ephemeral: bool) -> None:
 @contextmanager
 def _database(settings: Settings, *, ephemeral: bool) -> Iterator[Settings]:
     if settings.database_url is not None:
-        yield _with_secret(settings, settings.home)
+        yield _with_secrets(settings, settings.home)
         return
     running = run_ephemeral(entropy=os.urandom) if ephemeral else run_embedded(settings.home, entropy=os.urandom)
     with running as embedded:
         ours = structs.replace(
             settings, database_url=embedded.url, direct_database_url=None, migration_database_url=None
         )
-        yield _with_secret(ours, embedded.cluster.area.parent)
+        yield _with_secrets(ours, embedded.cluster.area.parent)
 
 
 @contextmanager
@@ -71,14 +73,20 @@ def _url(settings: Settings) -> str:
     return settings.database_url or ""
 
 
-def _with_secret(settings: Settings, home: Path) -> Settings:
-    """The settings with a webhook secret: the given ones, else the one kept in the home, made at the first start."""
-    if settings.webhook_secrets:
-        return settings
-    file = home / SECRET_FILE
-    home.mkdir(parents=True, exist_ok=True)
-    secret = read_secret(file) or keep_secret(file, os.urandom(24).hex())
-    return structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, secret),))
+def _with_secrets(settings: Settings, home: Path) -> Settings:
+    """The settings with a webhook secret and a master key: those given, else those kept in the home, made once."""
+    if not settings.webhook_secrets:
+        secret = _kept(home / SECRET_FILE, lambda: os.urandom(24).hex())
+        settings = structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, secret),))
+    if not settings.master_keys:
+        key = _kept(home / MASTER_KEY_FILE, lambda: base64.b64encode(os.urandom(KEY_BYTES)).decode())
+        settings = structs.replace(settings, master_keys=parse_master_keys(key))
+    return settings
+
+
+def _kept(file: Path, make: Callable[[], str]) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return read_secret(file) or keep_secret(file, make())
 
 
 def _say_where(url: str, settings: Settings, *, given: bool) -> None:

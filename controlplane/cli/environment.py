@@ -9,6 +9,7 @@ from controlplane import settings, telemetry
 from controlplane.domain.webhook_secrets import untried, weak
 
 SECRET_FILE = "webhook-secret"  # noqa: S105 - the name of a file in the home
+MASTER_KEY_FILE = "master-key"
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -19,6 +19,8 @@ COMMANDS = (
     "nodes",
     "approvals",
     "deliveries",
+    "keys",
+    "audit",
     "sign",
 )
 

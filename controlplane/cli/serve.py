@@ -9,8 +9,9 @@ from controlplane.cli import serving
 from controlplane.cli.environment import ended_by_signals, ignore_signals, prepare
 from controlplane.cli.faults import WrongUsage
 from controlplane.settings import Settings
-from controlplane.storage import migrations
-from controlplane.storage.engine import make_engine
+from controlplane.storage import append_only, migrations
+from controlplane.storage.append_only import Guard
+from controlplane.storage.engine import make_engine, transaction
 
 DEFAULT_PORT = 8080
 
@@ -51,8 +52,21 @@ async def _check_schema(url: str) -> None:
     engine = make_engine(url, pool_size=1)
     try:
         await migrations.check(engine)
+        async with transaction(engine) as conn:
+            _say_what_guards_history(await append_only.guard(conn))
     finally:
         await engine.dispose()
+
+
+def _say_what_guards_history(guard: Guard) -> None:
+    if not guard.triggers:
+        _log.error("history_is_not_guarded", cause="its triggers are off, or gone", remedy="ask who turned them off")
+    elif not guard.grants:
+        _log.warning(
+            "history_guarded_by_trigger_only",
+            cause="the role of HOLDSHORT_DATABASE_URL owns the tables, or may change them",
+            remedy="run the servers under a role of their own: holdshort migrate --grants ROLE",
+        )
 
 
 def run_app(settings: Settings, server: serving.Listener) -> None:

@@ -131,6 +131,42 @@ class ExecutionExists(HoldshortError):
     code = "execution_exists"
 
 
+class NotAuthenticated(HoldshortError):
+    """This takes an API key; send it as X-API-Key or as Authorization: Bearer."""
+
+    code = "not_authenticated"
+
+
+class InvalidKey(HoldshortError):
+    """This is no key of ours, or it was revoked or is past its time; use another one, or ask who manages the keys."""
+
+    code = "invalid_key"
+
+
+class KeyInUrl(HoldshortError):
+    """A key must not stand in a URL, which is logged on its way; send it as X-API-Key, and revoke this one."""
+
+    code = "key_in_url"
+
+
+class KeyNotFound(HoldshortError):
+    """No such key is in use; list them with `holdshort keys list`."""
+
+    code = "key_not_found"
+
+
+class NotAllowed(HoldshortError):
+    """The key is of another scope than this takes; use another key."""
+
+    code = "not_allowed"
+
+
+class NodeOwned(HoldshortError):
+    """The node belongs to another key; use that one, or have an admin move the node."""
+
+    code = "node_owned"
+
+
 class NodeNotFound(HoldshortError):
     """No live agent is registered under this name; start it, or take one of `registered`."""
 

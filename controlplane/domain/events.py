@@ -17,12 +17,13 @@ class ActorKind(StrEnum):
 
 
 class Actor(Struct, frozen=True):
-    """Who did it: what kind, under which name, by which way, from which address (None where there is none)."""
+    """Who did it: what kind, under which name, by which way, from which address, with which key (None: no such)."""
 
     kind: ActorKind
     name: str
     via: str
     address: str | None = None
+    id: str | None = None
 
 
 def acting_for(actor: Actor, node_id: str) -> Actor:
@@ -49,10 +50,17 @@ class FactType(StrEnum):
     WEBHOOK_PARKED = "webhook.parked"
     WEBHOOK_USED = "webhook.parked_used"
     WEBHOOK_DROPPED = "webhook.parked_dropped"
+    KEY_CREATED = "key.created"
+    KEY_ROTATED = "key.rotated"
+    KEY_REVOKED = "key.revoked"
+    NODE_OWNED = "node.owned"
+    NODE_MOVED = "node.moved"
     DELIVERY_DELIVERED = "delivery.delivered"
     DELIVERY_DEAD = "delivery.dead"
     DELIVERY_OBSOLETE = "delivery.obsolete"
     DELIVERY_REDRIVEN = "delivery.redriven"
+    DELIVERY_TOLD_AGAIN = "delivery.told_again"
+    DELIVERY_MOVED = "delivery.moved"
     NODE_REGISTERED = "node.registered"
     NODE_DRAINING = "node.draining"
     NODE_GONE = "node.gone"

@@ -69,6 +69,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     limit_seconds: float | None = None
     worked_seconds: float = 0.0
     running_since: datetime | None = None
+    started_by: str | None = None
 
     @property
     def final(self) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.http import paging
 from controlplane.http.deciding import path_approval
-from controlplane.http.deps import base_of, runtime_of
+from controlplane.http.deps import base_of, looking
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
 from controlplane.storage import approvals, history
@@ -70,7 +70,7 @@ async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the
         text=paging.clean("q", q) or None,
         by_deadline=order == "deadline",
     )
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found = await approvals.page(conn, which, paging.after(cursor), limit + 1)
     shown = [approval_of(approval, base_of(request)) for approval in found[:limit]]
     last = shown[-1] if len(found) > limit else None
@@ -81,7 +81,7 @@ async def list_approvals(  # noqa: PLR0913, PLR0917 - each is a parameter of the
 @get("/approvals/{approval_id:str}")
 async def get_approval(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalDetailOut:
     """One approval, with its history."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         shown = await service.look(conn, path_approval(approval_id))
         entries = await history.of_approval(conn, shown.approval_id)
     fields = approval_of(shown, base_of(request))

@@ -14,9 +14,10 @@ from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields, waiting
-from controlplane.http.deps import agent, base_of, fence_of, runtime_of
+from controlplane.http.deps import agent, base_of, fence_of, looking, runtime_of, transaction
 from controlplane.http.paging import clean
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
+from controlplane.runtime import Runtime
 from controlplane.services import approvals as service
 from controlplane.services import asking as asking_service
 from controlplane.storage.approvals import Wording
@@ -110,10 +111,10 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
     runtime = runtime_of(request)
     _check_path_node(node_id)
     body = await bodies.take(request, AskIn)
-    asked = _asked(body, path_name(execution_id), runtime.settings.default_expires_hours)
+    asked = _asked(body, path_name(execution_id), runtime)
     if asked.callback_url is not None:
         await runtime.egress.check(asked.callback_url)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         approval = await asking_service.ask(
             conn,
             asked,
@@ -139,11 +140,10 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
 async def _status(
     request: Request[Any, Any, Any], execution_id: str, request_id: str | None, *, wait: float, node_id: str | None
 ) -> StatusOut:
-    runtime = runtime_of(request)
     _check_path_node(node_id)
     seconds = waiting.check(wait)
     named = clean("approval_request_id", request_id)
-    async with runtime.look() as conn:
+    async with looking(request) as conn:
         shown = await service.look_newest(conn, path_name(execution_id), named, node_id=node_id)
         await service.note_read(conn, [shown])
     if not shown.final and seconds:
@@ -165,19 +165,21 @@ def _check_path_node(node_id: str | None) -> None:
         path_name(node_id)
 
 
-def _asked(body: AskIn, execution_id: str, default_hours: float) -> Asked:
+def _asked(body: AskIn, execution_id: str, runtime: Runtime) -> Asked:
     if body.form is not UNSET and bytes(body.form) != b"null":
         raise FieldFault("form", "is reserved and not taken by this version")
     payload = _payload(body)
     return Asked(
         execution_id=execution_id,
         approval_request_id=check_request_id("approval_request_id", body.approval_request_id),
-        expires_in=_expires_in(default_hours if body.expires_in_hours is None else body.expires_in_hours),
+        expires_in=_expires_in(
+            runtime.settings.default_expires_hours if body.expires_in_hours is None else body.expires_in_hours
+        ),
         on_expiry=body.on_expiry or OnExpiry.CANCEL,
         round=body.round,
         approval_request_url=_url("approval_request_url", body.approval_request_url or None, userinfo=True),
         callback_url=_url("callback_url", body.callback_url, userinfo=False),
-        callback_secret=body.callback_secret,
+        callback_secret=runtime.seal(body.callback_secret),
         payload_digest=None if payload is None else payload_digest(payload),
         decided_by=body.decided_by,
     )

@@ -20,7 +20,7 @@ from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of
+from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of, transaction
 from controlplane.http.paging import clean
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
@@ -75,7 +75,7 @@ async def decide_for_execution(request: Request[Any, Any, Any], execution_id: Fr
     _decision(body)
     named = clean("approval_request_id", body.approval_request_id)
     runtime = runtime_of(request)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         approval_id = await service.meant(conn, path_name(execution_id), named, runtime.new_id)
     return await _decide(request, body, approval_id)
 
@@ -99,12 +99,12 @@ async def set_callback(request: Request[Any, Any, Any], approval_id: FromPath[st
     body = await bodies.take(request, CallbackIn)
     url = check_http_url("callback_url", body.callback_url, userinfo=False)
     await runtime.egress.check(url)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         shown = await service.set_callback(
             conn,
             path_approval(approval_id),
             url=url,
-            secret=body.callback_secret,
+            secret=runtime.seal(body.callback_secret),
             actor=agent(request, "agent"),
             new_id=runtime.new_id,
             fence=fence_of(request),
@@ -149,7 +149,7 @@ async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id
         response=_response(body),
     )
     seen = SeenByPerson(payload_digest=body.payload_digest, round=body.round)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         outcome = await service.decide(conn, approval_id, answer, seen=seen, new_id=runtime.new_id)
     out = decision_out(outcome)
     if not outcome.applied and outcome.approval_status != answer.status:
@@ -159,7 +159,7 @@ async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id
 
 async def _end(request: Request[Any, Any, Any], approval_id: str, status: ApprovalStatus) -> ApprovalOut:
     runtime = runtime_of(request)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         shown = await service.end(
             conn,
             path_approval(approval_id),

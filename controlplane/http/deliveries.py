@@ -11,7 +11,7 @@ from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.errors import DeliveryNotFound
 from controlplane.domain.ids import DELIVERY_PREFIX
 from controlplane.http import paging
-from controlplane.http.deps import operator, runtime_of
+from controlplane.http.deps import looking, operator, transaction
 from controlplane.http.shapes import raw
 from controlplane.services import deliveries as service
 from controlplane.storage import deliveries, parked
@@ -73,7 +73,7 @@ async def list_deliveries(
     cursor: paging.Cursor = None,
 ) -> DeliveriesOut:
     """Callbacks, newest first."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found = await deliveries.page(conn, status, paging.after(cursor), limit + 1)
     shown = [delivery_out(one) for one in found[:limit]]
     more = paging.cursor(shown[-1].created_at, shown[-1].delivery_id) if len(found) > limit else None
@@ -85,7 +85,7 @@ async def redrive_delivery(request: Request[Any, Any, Any], delivery_id: FromPat
     """Send a pending or dead callback now, with all its tries before it."""
     if not delivery_id.startswith(DELIVERY_PREFIX) or not delivery_id.isascii() or not delivery_id.isprintable():
         raise DeliveryNotFound
-    async with runtime_of(request).transaction() as conn:
+    async with transaction(request) as conn:
         again = await service.redrive(conn, delivery_id, operator(request))
     return delivery_out(again)
 
@@ -95,7 +95,7 @@ async def list_parked(
     request: Request[Any, Any, Any], limit: paging.Limit = paging.DEFAULT_LIMIT, cursor: paging.Cursor = None
 ) -> EarlyListOut:
     """Answers that came before their question, newest first."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found = await parked.page(conn, paging.after(cursor), limit + 1)
     shown = [
         EarlyOut(

@@ -3,14 +3,17 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from litestar import Request
 
+from controlplane.domain.access import Principal, Reach
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.events import Actor, ActorKind
+from controlplane.domain.keys import Scope
 from controlplane.runtime import Runtime, Wait
+from controlplane.storage.engine import Connection
 
 FENCE_HEADER = "X-Holdshort-Fence"
 _LARGEST_FENCE = 2**63 - 1
@@ -26,19 +29,37 @@ def runtime_of(request: AnyRequest) -> Runtime:
     return runtime
 
 
+def principal_of(request: AnyRequest) -> Principal:
+    """Who calls, as `http.access.guard` found."""
+    principal: Principal = request.state.principal
+    return principal
+
+
+def reach_of(request: AnyRequest) -> Reach:
+    """Which runs the caller may see and touch by this route."""
+    return principal_of(request).reach(request.state.access)
+
+
+def transaction(request: AnyRequest) -> AbstractAsyncContextManager[Connection]:
+    """A transaction in which nothing beyond the caller's reach is found."""
+    return runtime_of(request).transaction(reach_of(request))
+
+
+def looking(request: AnyRequest) -> AbstractAsyncContextManager[Connection]:
+    """As `transaction`, for looking only."""
+    return runtime_of(request).look(reach_of(request))
+
+
 def agent(request: AnyRequest, node_id: str) -> Actor:
-    """An agent that calls."""
-    return Actor(ActorKind.AGENT, node_id, "api", address_of(request))
+    """A caller that acts for a node."""
+    return Actor(ActorKind.AGENT, node_id, "api", address_of(request), principal_of(request).key_id)
 
 
 def operator(request: AnyRequest) -> Actor:
-    """A person or operator that calls."""
-    return Actor(ActorKind.PERSON, "operator", "api", address_of(request))
-
-
-def caller(request: AnyRequest) -> Actor:
-    """A person or program that starts a run."""
-    return Actor(ActorKind.PERSON, "caller", "api", address_of(request))
+    """A caller under their own name: an agent's program, or a person or operator."""
+    principal = principal_of(request)
+    kind = ActorKind.AGENT if principal.scopes == {Scope.AGENT} else ActorKind.PERSON
+    return Actor(kind, principal.name, "api", address_of(request), principal.key_id)
 
 
 def label_of(request: AnyRequest, header: str) -> str | None:

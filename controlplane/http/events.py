@@ -10,10 +10,11 @@ from litestar import Request, get
 from litestar.params import HeaderParameter, Parameter, QueryParameter
 from litestar.response import Stream
 
+from controlplane.domain.access import Reach
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.http import paging
 from controlplane.http.approvals import entry_out
-from controlplane.http.deps import runtime_of
+from controlplane.http.deps import looking, principal_of, reach_of, runtime_of
 from controlplane.runtime import Runtime
 from controlplane.storage import history
 from controlplane.storage.history import Entry, Position
@@ -29,6 +30,20 @@ From = Annotated[
 ]
 
 
+class Held:
+    """A stream that is open: what its reader may see, and whether their key has ended meanwhile."""
+
+    def __init__(self, reach: Reach, key_id: str | None) -> None:
+        """Open."""
+        self.reach = reach
+        self.key_id = key_id
+        self.ended = False
+
+    def end(self) -> None:
+        """The key is no good any more."""
+        self.ended = True
+
+
 @get("/events", media_type="text/event-stream")
 async def stream_events(
     request: Request[Any, Any, Any],
@@ -41,25 +56,34 @@ async def stream_events(
     runtime = runtime_of(request)
     wanted = tuple(filter(None, (paging.clean("types", types) or "").split(",")))
     execution = paging.clean("execution_id", execution_id)
-    async with runtime.look() as conn:
+    async with looking(request) as conn:
         position = await history.end(conn) if start == "now" else Position()
     if last_event_id:
         position = _position(last_event_id)
-    body = _events(runtime, position, execution_id=execution, types=wanted)
+    held = Held(reach_of(request), principal_of(request).key_id)
+    body = _events(runtime, held, position, execution_id=execution, types=wanted)
     return Stream(
         body, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
 
 
 async def _events(
-    runtime: Runtime, position: Position, *, execution_id: str | None, types: tuple[str, ...]
+    runtime: Runtime, held: Held, position: Position, *, execution_id: str | None, types: tuple[str, ...]
+) -> AsyncIterator[bytes]:
+    with runtime.keys.holding(held.key_id, held.end):
+        async for event in _read(runtime, held, position, execution_id=execution_id, types=types):
+            yield event
+
+
+async def _read(
+    runtime: Runtime, held: Held, position: Position, *, execution_id: str | None, types: tuple[str, ...]
 ) -> AsyncIterator[bytes]:
     yield b": holdshort\n\n"
     quiet = 0.0
-    while not runtime.stopping:
+    while not runtime.stopping and not held.ended:
         mark = runtime.news.mark
         try:
-            async with runtime.look() as conn:
+            async with runtime.look(held.reach) as conn:
                 end = await history.end(conn)
                 entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
         except DatabaseUnavailable:

@@ -11,7 +11,7 @@ from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, RUN_PREFIX
 from controlplane.http import bodies
-from controlplane.http.deps import caller, label_of, present, runtime_of
+from controlplane.http.deps import label_of, looking, operator, present, principal_of, runtime_of, transaction
 from controlplane.http.executions import duration_ms
 from controlplane.http.shapes import raw
 from controlplane.services import execute as service
@@ -93,7 +93,7 @@ async def until_ended(request: Request[Any, Any, Any], run: Run, seconds: float)
     wait = runtime.runs.enter([run.execution_id]) if seconds and not run.final else None
     if wait is None:
         return run
-    with wait:
+    with wait, runtime.keys.holding(principal_of(request).key_id, wait.wake):
         run = await _look(request, run.execution_id)
         if run.final:
             return run
@@ -106,7 +106,7 @@ async def until_ended(request: Request[Any, Any, Any], run: Run, seconds: float)
 
 
 async def _look(request: Request[Any, Any, Any], execution_id: str) -> Run:
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         return await look(conn, execution_id)
 
 
@@ -123,10 +123,11 @@ async def _start(request: Request[Any, Any, Any], target: str) -> Run:
         input=None if body.input is UNSET else bytes(body.input),
         parent_execution_id=label_of(request, "X-Parent-Execution-ID"),
         idempotency_key=label_of(request, "Idempotency-Key"),
+        started_by=principal_of(request).key_id,
     )
     limits = Limits(settings.node_queue, settings.start_within_hours * 3600)
-    async with runtime.transaction() as conn:
-        run, _ = await service.execute(conn, wanted, limits, caller(request))
+    async with transaction(request) as conn:
+        run, _ = await service.execute(conn, wanted, limits, operator(request))
     return run
 
 

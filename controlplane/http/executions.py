@@ -13,9 +13,10 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
 from controlplane.http import bodies, fields, paging, peer
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of
+from controlplane.http.deps import agent, base_of, fence_of, looking, operator, principal_of, runtime_of, transaction
 from controlplane.http.shapes import page_of, raw
 from controlplane.services import executions as service
+from controlplane.services.access import own
 from controlplane.services.executions import Report
 from controlplane.storage import approvals, executions
 from controlplane.storage.executions import Filter, Note, Run, Starting
@@ -138,7 +139,8 @@ async def start_execution(request: Request[Any, Any, Any]) -> Response[Execution
         run_id=body.run_id,
         input=_json(body.input),
     )
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
+        await own(conn, principal_of(request), node_id, agent(request, node_id))
         run, new = await service.start(conn, starting, agent(request, node_id))
     return Response(execution_out(run), status_code=201 if new else 200)
 
@@ -154,7 +156,7 @@ async def list_executions(
 ) -> ExecutionsOut:
     """Runs, newest first; `stale` keeps the running ones that gave no sign for 24 h."""
     which = Filter(status=status, node_id=paging.clean("node_id", node_id), stale=stale)
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         runs = await executions.page(conn, which, paging.after(cursor), limit + 1)
     shown = [execution_out(run) for run in runs[:limit]]
     more = paging.cursor(shown[-1].created_at, shown[-1].execution_id) if len(runs) > limit else None
@@ -164,7 +166,7 @@ async def list_executions(
 @get("/executions/{execution_id:str}")
 async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> ExecutionDetailOut:
     """One run, with its notes and its newest approval."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         run = await service.look(conn, path_name(execution_id))
         notes = await executions.notes_of(conn, run.execution_id)
         asked = await approvals.newest(conn, run.execution_id, None)
@@ -205,7 +207,7 @@ async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPa
     """Cancel a run: what it asked is withdrawn, and it is told so."""
     runtime = runtime_of(request)
     body = await bodies.take_if_sent(request, CancelIn)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         run = await service.cancel(
             conn, path_name(execution_id), body.reason, actor=operator(request), new_id=runtime.new_id
         )
@@ -219,7 +221,7 @@ async def add_note(request: Request[Any, Any, Any], execution_id: FromPath[str])
     body = await bodies.take(request, NoteIn)
     note_id = body.note_id or runtime.new_id(NOTE_PREFIX)
     line = Note(note_id=note_id, message=body.message, tags=tuple(body.tags))
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         kept, new = await service.note(
             conn,
             path_name(execution_id),
@@ -242,7 +244,7 @@ def execution_out(run: Run) -> ExecutionOut:
 
 async def _report(request: Request[Any, Any, Any], execution_id: str, told: Report) -> Run:
     runtime = runtime_of(request)
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         return await service.report(
             conn,
             path_name(execution_id),

@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 from controlplane.domain.errors import FieldFault, NodeNotFound
 from controlplane.domain.ids import check_name
 from controlplane.http import bodies, fields
-from controlplane.http.deps import agent, runtime_of
+from controlplane.http.deps import agent, principal_of, runtime_of, transaction
 from controlplane.services import dispatch
+from controlplane.services.access import acts_for
 
 MAX_RUNS = 1000
 
@@ -45,7 +46,8 @@ async def hand_back(request: Request[Any, Any, Any], node_id: FromPath[str]) -> 
         raise NodeNotFound from None
     body = await bodies.take(request, HandBackIn)
     fences = {held.execution_id: held.fence for held in body.executions}
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
+        await acts_for(conn, principal_of(request), name)
         back = await dispatch.hand_back(
             conn, body.instance_id, fences, actor=agent(request, name), new_id=runtime.new_id
         )

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from controlplane.domain.nodes import GoneReason, Instance, InstanceStatus, Node, Resume
 from controlplane.http import paging
-from controlplane.http.deps import runtime_of
+from controlplane.http.deps import looking
 from controlplane.http.nodes import path_node
 from controlplane.services import nodes as service
 from controlplane.storage import nodes as storage
@@ -85,7 +85,7 @@ async def list_nodes(
     request: Request[Any, Any, Any], limit: Limit = paging.MAX_LIMIT, cursor: paging.Cursor = None
 ) -> NodesOut:
     """Agent programs, the ones that came last first, each with its instances that are there."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found = await storage.page(conn, paging.after(cursor), limit + 1)
         there = await storage.instances_there(conn, [node.node_id for node in found[:limit]])
     shown = [
@@ -104,7 +104,7 @@ async def list_nodes(
 @get("/nodes/{node_id:str}")
 async def get_node(request: Request[Any, Any, Any], node_id: FromPath[str]) -> NodeDetailOut:
     """One agent program, with what its reasoners accept and with the instances that it had of late."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         node = await service.look(conn, path_node(node_id))
         instances = await storage.instances_of(conn, node.node_id, service.SHOWN_INSTANCES)
     return NodeDetailOut(

@@ -13,8 +13,9 @@ from controlplane.domain.errors import FieldFault, NodeNotFound
 from controlplane.domain.ids import INSTANCE_PREFIX, check_name
 from controlplane.domain.nodes import Beat, Reasoner, Registration, Resume
 from controlplane.http import bodies, fields
-from controlplane.http.deps import agent, runtime_of
+from controlplane.http.deps import agent, principal_of, runtime_of, transaction
 from controlplane.services import nodes as service
+from controlplane.services.access import acts_for, own
 from controlplane.storage.instances import Present
 
 REGISTRATION_LIMIT = 8 * bodies.MIB
@@ -134,7 +135,8 @@ async def register_node(request: Request[Any, Any, Any]) -> RegisteredOut:
     body = await bodies.take(request, RegisterIn, limit=REGISTRATION_LIMIT)
     wanted = _registration(body, runtime.new_id(INSTANCE_PREFIX))
     await runtime.egress.check(wanted.base_url, field="base_url")
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
+        await own(conn, principal_of(request), wanted.node_id, agent(request, wanted.node_id))
         instance = await service.register(conn, wanted, actor=agent(request, wanted.node_id), new_id=runtime.new_id)
     return RegisteredOut(
         success=True,
@@ -172,7 +174,8 @@ async def shut_down_node(request: Request[Any, Any, Any], node_id: FromPath[str]
     """Say that a process stops: it is gone at once. Without an instance_id it is the node's oldest."""
     name = path_node(node_id)
     body = await bodies.take_if_sent(request, GoingIn)
-    async with runtime_of(request).transaction() as conn:
+    async with transaction(request) as conn:
+        await acts_for(conn, principal_of(request), name)
         await service.shut_down(conn, name, body.instance_id or None, agent(request, name))
     return GoingOut(success=True, message="gone")
 
@@ -188,7 +191,8 @@ def path_node(node_id: str) -> str:
 async def _beat(request: Request[Any, Any, Any], node_id: str, body: BeatIn, lease_seconds: float | None) -> Present:
     name = path_node(node_id)
     told = Beat(word=body.status or body.phase, lease_seconds=lease_seconds)
-    async with runtime_of(request).transaction() as conn:
+    async with transaction(request) as conn:
+        await acts_for(conn, principal_of(request), name)
         return await service.beat(conn, name, body.instance_id or None, told, agent(request, name))
 
 

@@ -14,11 +14,12 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import NOTE_PREFIX
 from controlplane.http import bodies, fields, peer
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, fence_of, runtime_of
+from controlplane.http.deps import agent, fence_of, looking, principal_of, runtime_of, transaction
 from controlplane.http.executions import REPORT_LIMIT, duration_ms
 from controlplane.http.shapes import raw
 from controlplane.services import executions as service
 from controlplane.services import peers
+from controlplane.services.access import own
 from controlplane.services.executions import Report
 from controlplane.storage.executions import Note, Run, Starting
 from controlplane.storage.peers import runs_among
@@ -124,7 +125,7 @@ async def take_event(request: Request[Any, Any, Any]) -> Taken:
         result=None if event.result is UNSET else bytes(event.result),
         error=peer.error_text(event.error),
     )
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         known = await peers.event(
             conn,
             event.execution_id,
@@ -147,7 +148,8 @@ async def register_nested(request: Request[Any, Any, Any]) -> NestedOut:
         run_id=body.run_id,
         input=None,
     )
-    async with runtime_of(request).transaction() as conn:
+    async with transaction(request) as conn:
+        await own(conn, principal_of(request), body.node_id, agent(request, body.node_id))
         run, _ = await service.start(conn, starting, agent(request, body.node_id))
     return NestedOut(run.execution_id, run.run_id, run.run_id, run.status)
 
@@ -156,7 +158,7 @@ async def register_nested(request: Request[Any, Any, Any]) -> NestedOut:
 async def batch_status(request: Request[Any, Any, Any]) -> dict[str, RunStatusOut]:
     """How up to 500 runs stand, by id."""
     body = bodies.decode(await bodies.read(request, limit=bodies.MIB), StatusesIn)
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found = {run.execution_id: run for run in await runs_among(conn, body.execution_ids)}
     return {each: _status(each, found.get(each)) for each in body.execution_ids}
 
@@ -183,7 +185,7 @@ async def take_note(request: Request[Any, Any, Any]) -> Taken:
         message=body.message[:MAX_NOTE],
         tags=_tags(body.tags),
     )
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         await service.note(
             conn,
             path_name(execution_id),
@@ -202,7 +204,7 @@ async def take_awaiter_status(
     """Hear that a run waits for another one: it goes on being `running`, since no person is asked in it."""
     path_name(node_id)
     bodies.decode(await bodies.read(request, limit=bodies.MIB), AwaiterIn)
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         run = await service.look(conn, path_name(execution_id))
     return AwaiterOut(run.execution_id, run.status)
 

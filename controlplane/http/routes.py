@@ -1,8 +1,10 @@
-"""Every route of the API, and nothing else."""
+"""Every route of the API, and what each is for: the one table that says who may call it."""
 
 from litestar import Router
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
+from controlplane.domain.access import Access
 from controlplane.http import (
     approvals,
     asking,
@@ -21,50 +23,54 @@ from controlplane.http import (
     webhooks,
 )
 
-API = Router(
-    "/api/v1",
-    route_handlers=[
+# What each route is for; `http.access` refuses a route that stands in none of these.
+TABLE: dict[Access, list[HTTPRouteHandler]] = {
+    Access.PUBLIC: [health.live, health.ready, webhooks.approval_response],
+    Access.AGENT: [
         asking.request_approval,
         asking.request_approval_of_node,
-        asking.approval_status,
-        asking.approval_status_of_node,
-        waiting.wait_for_any,
-        webhooks.approval_response,
-        deciding.decide,
-        deciding.decide_for_execution,
-        deciding.withdraw,
         deciding.expire,
         deciding.set_callback,
-        approvals.list_approvals,
-        approvals.get_approval,
-        execute.execute,
-        execute.execute_async,
+        executions.start_execution,
+        executions.report_status,
+        executions.add_note,
+        steps.keep_step,
         nodes.register_node,
         nodes.heartbeat,
         nodes.renew_lease,
         nodes.shut_down_node,
-        node_lists.list_nodes,
-        node_lists.get_node,
         handing_back.hand_back,
-        executions.start_execution,
-        executions.list_executions,
-        executions.get_execution,
-        executions.report_status,
-        executions.cancel_execution,
-        executions.add_note,
-        steps.keep_step,
-        steps.list_steps,
         peer_routes.take_event,
         peer_routes.register_nested,
-        peer_routes.batch_status,
         peer_routes.take_logs,
         peer_routes.take_note,
         peer_routes.take_awaiter_status,
         peer_routes.refuse_identity,
-        deliveries.list_deliveries,
-        deliveries.redrive_delivery,
-        deliveries.list_parked,
-        events.stream_events,
     ],
-)
-ROUTES: list[ControllerRouterHandler] = [API, health.live, health.ready]
+    Access.EXECUTE: [execute.execute, execute.execute_async],
+    Access.CANCEL: [executions.cancel_execution],
+    Access.WITHDRAW: [deciding.withdraw],
+    Access.REVIEW: [deciding.decide, deciding.decide_for_execution, deliveries.list_parked],
+    Access.READ: [
+        asking.approval_status,
+        asking.approval_status_of_node,
+        waiting.wait_for_any,
+        approvals.list_approvals,
+        approvals.get_approval,
+        executions.list_executions,
+        executions.get_execution,
+        steps.list_steps,
+        node_lists.list_nodes,
+        node_lists.get_node,
+        events.stream_events,
+        peer_routes.batch_status,
+    ],
+    Access.ADMIN: [deliveries.list_deliveries, deliveries.redrive_delivery],
+}
+for _access, _handlers in TABLE.items():
+    for _handler in _handlers:
+        _handler.opt["access"] = _access
+
+_HEALTH: list[HTTPRouteHandler] = [health.live, health.ready]
+API = Router("/api/v1", route_handlers=[h for handlers in TABLE.values() for h in handlers if h not in _HEALTH])
+ROUTES: list[ControllerRouterHandler] = [API, *_HEALTH]

@@ -10,7 +10,7 @@ from msgspec import Meta, Raw, Struct
 from controlplane.domain.steps import MAX_PREVIOUS, Done, Step, check_size
 from controlplane.http import bodies, fields, paging
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, fence_of, runtime_of
+from controlplane.http.deps import agent, fence_of, looking, runtime_of, transaction
 from controlplane.services import steps as service
 
 STEP_LIMIT = 8 * bodies.MIB
@@ -55,7 +55,7 @@ async def keep_step(request: Request[Any, Any, Any], execution_id: FromPath[str]
     done = Done(
         name=body.name, occurrence=body.occurrence, previous=body.previous, result=check_size(bytes(body.result))
     )
-    async with runtime.transaction() as conn:
+    async with transaction(request) as conn:
         step, new = await service.keep(
             conn,
             path_name(execution_id),
@@ -75,7 +75,7 @@ async def list_steps(
     limit: paging.Limit = paging.MAX_LIMIT,
 ) -> StepsOut:
     """The steps of a run in the order they were done; a page holds 4 MiB of results at most, but always one step."""
-    async with runtime_of(request).look() as conn:
+    async with looking(request) as conn:
         found, more = await service.page(conn, path_name(execution_id), after=after, limit=limit)
     return StepsOut([_step_out(step) for step in found], found[-1].position if more else None)
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.http import bodies
-from controlplane.http.deps import base_of, present, runtime_of
+from controlplane.http.deps import base_of, present, principal_of, reach_of, runtime_of
 from controlplane.http.shapes import StatusOut, status_of
 from controlplane.runtime import Runtime
 from controlplane.storage.approvals import Shown
@@ -52,14 +52,20 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
     until = asyncio.get_running_loop().time() + seconds
     wait = runtime.waits.enter(approval_ids) if seconds else None
     if wait is None:
-        return await runtime.ends.among(approval_ids)
-    with wait:
-        ended = await runtime.ends.among(approval_ids)
+        return _in_reach(request, await runtime.ends.among(approval_ids))
+    with wait, runtime.keys.holding(principal_of(request).key_id, wait.wake):
+        ended = _in_reach(request, await runtime.ends.among(approval_ids))
         if ended:
             return ended
         async with present(request, wait):
             await wait.sleep(seconds)
-    return await _settled(runtime, wait.settled, until) if wait.settled else []
+    return _in_reach(request, await _settled(runtime, wait.settled, until)) if wait.settled else []
+
+
+def _in_reach(request: Request[Any, Any, Any], found: list[Shown]) -> list[Shown]:
+    """What is looked up for many callers at once, as far as this one may see it."""
+    reach = reach_of(request)
+    return [shown for shown in found if reach.covers(shown.node_id)]
 
 
 async def _settled(runtime: Runtime, approval_ids: list[str], until: float) -> list[Shown]:

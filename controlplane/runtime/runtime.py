@@ -12,19 +12,29 @@ from controlplane.delivery.backend import JudgedBackend
 from controlplane.delivery.gate import Gate
 from controlplane.delivery.resolver import Resolver
 from controlplane.delivery.transport import Transport
+from controlplane.domain import vault
+from controlplane.domain.access import EVERYTHING, Reach
 from controlplane.domain.egress import Endpoint, Policy
 from controlplane.domain.errors import DatabaseUnavailable
+from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.ids import time_ordered
+from controlplane.domain.vault import NONCE_BYTES, Vault
 from controlplane.runtime.ends import Ends
+from controlplane.runtime.key_book import KeyBook
 from controlplane.runtime.pulse import Pulse
 from controlplane.runtime.waits import WaitHub
+from controlplane.services import access
 from controlplane.services import approvals as service
 from controlplane.settings import Settings
-from controlplane.storage import approvals
+from controlplane.storage import approvals, keys
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
+from controlplane.storage.keys import Found
 
 KEPT_FOR_DECISIONS = 3
+BOOTSTRAP = access.Wanted(name="bootstrap", scopes=("admin",))
+CALLBACK_SECRET = "callback"  # noqa: S105 - what a sealed secret belongs to
+SETUP = Actor(ActorKind.SYSTEM, "holdshort", "start")
 # Behind a database that swallows everything each look takes its whole deadline: a queue of them needs one of its own.
 TURN_SECONDS = 15.0
 
@@ -61,18 +71,34 @@ class Runtime:
         self.waits = WaitHub(settings.max_waits)
         self.runs = WaitHub(settings.max_waits)
         self.ends = Ends(self._final)
+        self.keys = KeyBook(self._key)
+        self._vault = Vault(settings.master_keys) if settings.master_keys else None
+        self.open = False
         self.due = Pulse()
         self.work = Pulse()
         self.news = Pulse()
         self.wrote = Pulse()
         self.stopping = False
 
-    def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        """A transaction whose changes wake this process's waits, streams and dispatcher once it is committed."""
-        return transaction(self.engine, self._committed)
+    async def settle_access(self) -> None:
+        """Settle whether this process stands open: no key exists, or ever did; from the first key on it never does.
+
+        The bootstrap key is kept if it is the first of all.
+        """
+        async with self.transaction() as conn:
+            if self.settings.bootstrap_admin_key is not None:
+                await access.adopt(conn, self.settings.bootstrap_admin_key, BOOTSTRAP, SETUP)
+            self.open = not await keys.any_there(conn)
+
+    def transaction(self, reach: Reach = EVERYTHING) -> AbstractAsyncContextManager[Connection]:
+        """A transaction whose changes wake this process's waits, streams and dispatcher once it is committed.
+
+        `reach` is what its caller may see.
+        """
+        return transaction(self.engine, self._committed, reach)
 
     @asynccontextmanager
-    async def look(self) -> AsyncIterator[Connection]:
+    async def look(self, reach: Reach = EVERYTHING) -> AsyncIterator[Connection]:
         """A transaction for looking: fewer at once than there are connections, so that no decision waits for looks.
 
         Raises:
@@ -84,10 +110,24 @@ class Runtime:
         except TimeoutError:
             raise DatabaseUnavailable from None
         try:
-            async with self.transaction() as conn:
+            async with self.transaction(reach) as conn:
                 yield conn
         finally:
             self._looks.release()
+
+    def seal(self, secret: str | None) -> str | None:
+        """A callback's secret as it stands in the database: sealed where there is a master key."""
+        if secret is None or self._vault is None:
+            return secret
+        return self._vault.seal(secret, CALLBACK_SECRET, os.urandom(NONCE_BYTES))
+
+    def unseal(self, sealed: str) -> str:
+        """A callback's secret as it was given.
+
+        Raises:
+            SecretUnreadable: the master key that sealed it is not configured any more.
+        """
+        return vault.open_with(self._vault, sealed, CALLBACK_SECRET)
 
     def new_id(self, prefix: str) -> str:
         """A fresh time-ordered id."""
@@ -122,6 +162,10 @@ class Runtime:
         await self.transport.close()
         await self.dispatching.close()
         await self.engine.dispose()
+
+    async def _key(self, key_id: str) -> Found | None:
+        async with self.look() as conn:
+            return await keys.find(conn, key_id)
 
     async def _final(self, approval_ids: list[str]) -> list[Shown]:
         async with self.look() as conn:

@@ -3,8 +3,9 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.cases import Answer, Case, about, expire_due, settle
+from controlplane.domain.deliveries import target_of
 from controlplane.domain.errors import (
     AmbiguousRequestId,
     ApprovalChanged,
@@ -13,7 +14,7 @@ from controlplane.domain.errors import (
     NoApprovalRequest,
     OwnershipMismatch,
 )
-from controlplane.domain.events import Actor, FactType, acting_for
+from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import check_named_fence
 from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
 from controlplane.domain.outcomes import Outcome, outcome_of
@@ -84,12 +85,28 @@ async def set_callback(  # noqa: PLR0913  # as `end`
     """
     case = await lock_approval(conn, approval_id, new_id)
     check_named_fence(case.execution, fence)
-    approval = replace(case.approval(approval_id), callback_url=url, callback_secret=secret)
+    before = case.approval(approval_id)
+    approval = replace(before, callback_url=url, callback_secret=secret)
     await approvals.set_callback(conn, approval_id, url, secret)
-    await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, acting_for(actor, approval.node_id)))
+    who = acting_for(actor, approval.node_id)
+    await history.record(conn, callback_changed(before, approval, who))
     if approval.final:
-        await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
+        await tell_again(conn, approval, who, new_id)
     return await look(conn, approval_id)
+
+
+async def tell_again(conn: Connection, approval: Approval, actor: Actor, new_id: NewId) -> None:
+    """Tell an end once more, at the approval's present address."""
+    await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
+    data = {"to": target_of(approval.callback_url or "")}
+    await history.record(conn, about(approval, FactType.DELIVERY_TOLD_AGAIN, actor, data))
+
+
+def callback_changed(before: Approval, after: Approval, actor: Actor) -> Fact:
+    """What history says of another callback address: from where to where, without what may be secret in a path."""
+    was, now = before.callback_url, after.callback_url
+    data = {"from": None if was is None else target_of(was), "to": None if now is None else target_of(now)}
+    return about(after, FactType.CALLBACK_CHANGED, actor, data)
 
 
 async def look(conn: Connection, approval_id: str) -> Shown:

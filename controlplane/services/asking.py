@@ -8,12 +8,12 @@ from controlplane.domain.asking import Asked, Found
 from controlplane.domain.cases import Answer, Case, about, settle
 from controlplane.domain.events import Actor, ActorKind, Fact, FactType, acting_for
 from controlplane.domain.executions import check_fence
-from controlplane.domain.ids import APPROVAL_PREFIX, DELIVERY_PREFIX
+from controlplane.domain.ids import APPROVAL_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
 from controlplane.domain.runs import prove
-from controlplane.services.approvals import lock_execution
-from controlplane.storage import approvals, cases, deliveries, history, outbox, parked
+from controlplane.services.approvals import callback_changed, lock_execution, tell_again
+from controlplane.storage import approvals, cases, history, outbox, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
 from controlplane.storage.engine import Connection
@@ -74,9 +74,9 @@ async def _refresh(conn: Connection, found: Found, asked: Asked, actor: Actor, n
         approval = replace(approval, callback_url=asked.callback_url, callback_secret=asked.callback_secret)
         await approvals.set_callback(conn, approval.approval_id, asked.callback_url, asked.callback_secret)
     if approval.callback_url != found.approval.callback_url:
-        await history.record(conn, about(approval, FactType.CALLBACK_CHANGED, actor))
+        await history.record(conn, callback_changed(found.approval, approval, actor))
     if found.tell:
-        await deliveries.tell_again(conn, approval, new_id(DELIVERY_PREFIX))
+        await tell_again(conn, approval, actor, new_id)
     return approval
 
 

@@ -23,10 +23,10 @@ async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
     """
     settled = await outbox.settle(conn, tried)
     ended = [one for one in tried if one.claimed.delivery_id in settled and one.verdict.status in _FACTS]
-    await history.record(conn, *(_fact(one) for one in ended))
+    await history.record(conn, *(_fact(one, settled[one.claimed.delivery_id]) for one in ended))
     failed = [one.claimed.delivery_id for one in tried if one.verdict.retry_in is not None]
     await resting.rest_tried(conn, [each for each in failed if each in settled])
-    return settled
+    return set(settled)
 
 
 async def redrive(conn: Connection, delivery_id: str, actor: Actor) -> Listed:
@@ -36,25 +36,26 @@ async def redrive(conn: Connection, delivery_id: str, actor: Actor) -> Listed:
         DeliveryNotFound: no such delivery.
         DeliverySettled: it was delivered, or its execution is over.
     """
-    again = await deliveries.redrive(conn, delivery_id)
-    if again is None:
+    driven = await deliveries.redrive(conn, delivery_id)
+    if driven is None:
         found = await deliveries.get(conn, delivery_id)
         if found is None:
             raise DeliveryNotFound
         raise DeliverySettled(delivery_status=found.status)
+    was, again = driven
     fact = Fact(
         type=FactType.DELIVERY_REDRIVEN,
         actor=actor,
         execution_id=again.execution_id,
         approval_id=again.approval_id,
         node_id=again.node_id,
-        data={"delivery_id": delivery_id},
+        data={"delivery_id": delivery_id, "from": was, "to": again.status},
     )
     await history.record(conn, fact)
     return again
 
 
-def _fact(one: Tried) -> Fact:
+def _fact(one: Tried, was: DeliveryStatus) -> Fact:
     approval = one.claimed.approval
     return Fact(
         type=_FACTS[one.verdict.status],
@@ -65,6 +66,8 @@ def _fact(one: Tried) -> Fact:
         node_id=approval.node_id,
         data={
             "delivery_id": one.claimed.delivery_id,
+            "from": was,
+            "to": one.verdict.status,
             "attempts": one.claimed.attempts,
             "error": one.verdict.error,
         },

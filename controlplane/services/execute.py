@@ -22,6 +22,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     input: bytes | None = None
     parent_execution_id: str | None = None
     idempotency_key: str | None = None
+    started_by: str | None = None
 
 
 class Limits(Struct, frozen=True):
@@ -56,6 +57,7 @@ async def execute(conn: Connection, wanted: Wanted, limits: Limits, actor: Actor
         idempotency_key=wanted.idempotency_key,
         limit_seconds=reasoner.timeout_seconds,
         resume_at_start=reasoner.resume is Resume.AT_START,
+        started_by=wanted.started_by,
     )
     if not await executions.enqueue(conn, queued):
         # The same call came at the same moment, and was first: its row stands, as the insert has waited for it.

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from controlplane.domain import cases as rules
 from controlplane.domain.cases import Case
+from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.errors import ExecutionExists, ExecutionNotFound
 from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import (
@@ -156,7 +157,8 @@ async def look(conn: Connection, execution_id: str) -> Run:
 
 async def _end_deliveries(conn: Connection, run: Execution, actor: Actor) -> None:
     told_of = await deliveries.make_obsolete(conn, run.execution_id)
-    obsolete = rules.about_run(run, FactType.DELIVERY_OBSOLETE, actor)
+    data = {"from": DeliveryStatus.PENDING, "to": DeliveryStatus.OBSOLETE}
+    obsolete = rules.about_run(run, FactType.DELIVERY_OBSOLETE, actor, data)
     facts = [replace(obsolete, approval_id=each) for each in told_of]
     await history.record(conn, *facts)
 

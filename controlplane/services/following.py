@@ -1,6 +1,7 @@
 """Callbacks follow their agent: what points to an instance that is gone moves to one of its node that is there."""
 
 from controlplane.domain.addresses import moved_url
+from controlplane.domain.deliveries import target_of
 from controlplane.domain.events import RECOVERY, Fact, FactType
 from controlplane.storage import history, pointing, resting
 from controlplane.storage.engine import Connection
@@ -15,6 +16,7 @@ async def move_deliveries(conn: Connection, *, nodes: int, limit: int) -> int:
         found = await resting.lock_resting(conn, home.node_id, limit)
         urls = {each.delivery_id: _new_url(each, home.base_url) for each in found}
         await resting.move(conn, urls)
+        await history.record(conn, *(_moved(each, urls[each.delivery_id]) for each in found))
         moved += len(urls)
     return moved
 
@@ -37,6 +39,17 @@ async def move_callbacks(conn: Connection, left: Left, *, limit: int) -> bool:
 def _new_url(one: Resting, home_url: str) -> str:
     """Where a callback goes now; one whose address is in use again, or not known any more, stays as it is."""
     return (one.left_url and moved_url(one.url, one.left_url, home_url)) or one.url
+
+
+def _moved(one: Resting, url: str) -> Fact:
+    return Fact(
+        type=FactType.DELIVERY_MOVED,
+        actor=RECOVERY,
+        execution_id=one.execution_id,
+        approval_id=one.approval_id,
+        node_id=one.node_id,
+        data={"delivery_id": one.delivery_id, "from": target_of(one.url), "to": target_of(url)},
+    )
 
 
 def _fact(one: Pointing, left: Left) -> Fact:

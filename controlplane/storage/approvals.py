@@ -8,6 +8,7 @@ from msgspec import Struct
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.storage.engine import Connection
+from controlplane.storage.reach import in_reach, within
 from controlplane.storage.rows import bound_texts, columns, texts, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions
@@ -99,19 +100,20 @@ async def mark_read(conn: Connection, approval_ids: list[str]) -> None:
 
 async def get(conn: Connection, approval_id: str) -> Shown | None:
     """One approval by our id."""
-    row = await conn.row(_GET, {"approval_id": approval_id})
+    row = await within(conn, await conn.row(_GET, {"approval_id": approval_id}))
     return to_struct(row, Shown) if row else None
 
 
 async def newest(conn: Connection, execution_id: str, request_id: str | None) -> Shown | None:
     """The newest approval of an execution, or the newest round under one of its request ids."""
-    row = await conn.row(_NEWEST, {"execution_id": execution_id, "request_id": request_id})
+    row = await within(conn, await conn.row(_NEWEST, {"execution_id": execution_id, "request_id": request_id}))
     return to_struct(row, Shown) if row else None
 
 
 async def final_among(conn: Connection, approval_ids: list[str]) -> list[Shown]:
     """Those of the approvals with these ids that are final."""
-    return [to_struct(row, Shown) for row in await conn.rows(_FINAL_AMONG, {"ids": approval_ids})]
+    rows = await conn.rows(_FINAL_AMONG, {"ids": approval_ids})
+    return [to_struct(row, Shown) for row in rows if await within(conn, row) is not None]
 
 
 async def asked_under(conn: Connection, request_id: str) -> Askers:
@@ -160,6 +162,7 @@ async def page(conn: Connection, which: Filter, after: Place | None, limit: int)
     moment = approvals.c.expires_at if which.by_deadline else approvals.c.requested_at
     key = sa.tuple_(moment, approvals.c.approval_id)
     statement = sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(*_conditions(which)).limit(limit)
+    statement = statement.where(in_reach(conn, approvals.c.node_id))
     if after is not None:
         mark = sa.tuple_(sa.literal(after.at), sa.literal(after.id))
         statement = statement.where(key > mark if which.by_deadline else key < mark)

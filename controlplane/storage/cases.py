@@ -20,6 +20,7 @@ from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage import history
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
+from controlplane.storage.reach import within
 from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions, instances
@@ -55,13 +56,13 @@ async def lock(conn: Connection, execution_id: str, *, request_id: str | None = 
     The case's moment is the database's clock after the lock was had, so an answer that waited is judged by when
     it is applied.
     """
-    found = await conn.row(_LOCK, {"execution_id": execution_id})
+    found = await within(conn, await conn.row(_LOCK, {"execution_id": execution_id}))
     return await _load(conn, found, request_id=request_id) if found else None
 
 
 async def lock_by_approval(conn: Connection, approval_id: str) -> Case | None:
     """Lock the execution of an approval and read it with that approval and all pending ones."""
-    found = await conn.row(_LOCK_BY_APPROVAL, {"approval_id": approval_id})
+    found = await within(conn, await conn.row(_LOCK_BY_APPROVAL, {"approval_id": approval_id}))
     return await _load(conn, found, approval_id=approval_id) if found else None
 
 

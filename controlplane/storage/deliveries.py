@@ -102,14 +102,21 @@ async def any_pending(conn: Connection, execution_id: str) -> bool:
     return await conn.row(statement) is not None
 
 
-async def redrive(conn: Connection, delivery_id: str) -> Listed | None:
-    """Make a pending or dead delivery due now, all its tries before it; None when there is none in such a state."""
-    statement = (
-        sa.update(deliveries)
+async def redrive(conn: Connection, delivery_id: str) -> tuple[DeliveryStatus, Listed] | None:
+    """Make a pending or dead delivery due now, all its tries before it, and say which of both it was; None: neither."""
+    mine = (
+        sa.select(deliveries.c.delivery_id, deliveries.c.status)
         .where(
             deliveries.c.delivery_id == delivery_id,
             deliveries.c.status.in_([DeliveryStatus.PENDING, DeliveryStatus.DEAD]),
         )
+        .with_for_update()
+        .cte("mine")
+        .prefix_with("MATERIALIZED")
+    )
+    statement = (
+        sa.update(deliveries)
+        .where(deliveries.c.delivery_id == mine.c.delivery_id)
         .values(
             status=DeliveryStatus.PENDING,
             fence=deliveries.c.fence + 1,
@@ -121,11 +128,11 @@ async def redrive(conn: Connection, delivery_id: str) -> Listed | None:
             due_at=_NOW,
             told_at=_NOW,
         )
-        .returning(*columns(deliveries, Listed))
+        .returning(*columns(deliveries, Listed), mine.c.status.label("was"))
     )
     row = await conn.row(statement)
     conn.changes.due = conn.changes.due or row is not None
-    return to_struct(row, Listed) if row else None
+    return (DeliveryStatus(row.was), to_struct(row, Listed)) if row else None
 
 
 async def get(conn: Connection, delivery_id: str) -> Listed | None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.base import Executable
 
+from controlplane.domain.access import EVERYTHING, Reach
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 from controlplane.storage.statement import Statement, to_row
 
@@ -50,16 +51,20 @@ class Changes:
 
 
 class Connection:
-    """One open transaction. Services are given one and never open or commit it themselves."""
+    """One open transaction. Services are given one and never open or commit it themselves.
 
-    __slots__ = ("_driver", "_sql", "changes", "kept")
+    `reach` is what its caller may see: what lies beyond is not found, by any function of this room.
+    """
 
-    def __init__(self, sql: AsyncConnection, driver: Any = None) -> None:
+    __slots__ = ("_driver", "_sql", "changes", "kept", "reach")
+
+    def __init__(self, sql: AsyncConnection, driver: Any = None, reach: Reach = EVERYTHING) -> None:
         """Wrap an open transaction: SQLAlchemy's connection and the driver's below it."""
         self._sql = sql
         self._driver = driver
         self.changes = Changes()
         self.kept = False
+        self.reach = reach
 
     def keep(self) -> None:
         """Commit what was written so far also when a refusal (a `HoldshortError`) ends the transaction.
@@ -144,7 +149,7 @@ def _replace_if_closed(connection: Any, *_: object) -> None:
 
 @asynccontextmanager
 async def transaction(
-    engine: AsyncEngine, after_commit: Callable[[Changes], None] = lambda _: None
+    engine: AsyncEngine, after_commit: Callable[[Changes], None] = lambda _: None, reach: Reach = EVERYTHING
 ) -> AsyncIterator[Connection]:
     """Open a transaction, commit it at the end, then tell `after_commit` what changed.
 
@@ -156,7 +161,7 @@ async def transaction(
             was cut off and may stand (asking again is safe everywhere).
     """
     with unavailable():
-        async with _begun(engine) as connection:
+        async with _begun(engine, reach) as connection:
             with _Refusal(connection) as refusal:
                 yield connection
     after_commit(connection.changes)
@@ -165,13 +170,13 @@ async def transaction(
 
 
 @asynccontextmanager
-async def _begun(engine: AsyncEngine) -> AsyncIterator[Connection]:
+async def _begun(engine: AsyncEngine, reach: Reach) -> AsyncIterator[Connection]:
     """A transaction that is committed at the end; whatever goes wrong, it is not, and its connection is clean."""
     async with engine.connect() as sql:
         driver: Any = (await sql.get_raw_connection()).driver_connection
         try:
             await driver.execute(_BEGIN)
-            yield Connection(sql, driver)
+            yield Connection(sql, driver, reach)
             ended = await driver.execute("COMMIT")
         except Exception:
             await _roll_back(driver)

@@ -12,6 +12,7 @@ from controlplane.domain.executions import FINAL_EXECUTION, WAITING_FOR_NODE, Ex
 from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
+from controlplane.storage.reach import in_reach, within
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import dispatches, executions, instances, notes
@@ -47,6 +48,7 @@ class Run(Struct, frozen=True, kw_only=True):
     worked_seconds: float
     attempts: int
     last_error: str | None
+    started_by: str | None
 
     @property
     def final(self) -> bool:
@@ -62,6 +64,7 @@ class Starting(Struct, frozen=True, kw_only=True):
     reasoner: str | None
     run_id: str | None
     input: bytes | None
+    started_by: str | None = None
 
 
 class Queued(Struct, frozen=True, kw_only=True):
@@ -76,6 +79,7 @@ class Queued(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None
     limit_seconds: float | None
     resume_at_start: bool
+    started_by: str | None = None
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -142,15 +146,14 @@ async def id_of_key(conn: Connection, key: str) -> str | None:
 
 async def get(conn: Connection, execution_id: str) -> Run | None:
     """One execution, whole."""
-    row = await conn.row(_GET, {"execution_id": execution_id})
+    row = await within(conn, await conn.row(_GET, {"execution_id": execution_id}))
     return to_struct(row, Run) if row else None
 
 
 async def status_of(conn: Connection, execution_id: str) -> tuple[ExecutionStatus, str | None] | None:
     """An execution's status and reason."""
-    row = await conn.row(
-        sa.select(executions.c.status, executions.c.status_reason).where(executions.c.execution_id == execution_id)
-    )
+    seen = [executions.c[name] for name in ("status", "status_reason", "node_id", "started_by")]
+    row = await within(conn, await conn.row(sa.select(*seen).where(executions.c.execution_id == execution_id)))
     return (ExecutionStatus(row.status), row.status_reason) if row else None
 
 
@@ -194,6 +197,7 @@ async def page(conn: Connection, which: Filter, after: Place | None, limit: int)
     """One page of executions, newest first."""
     key = sa.tuple_(executions.c.created_at, executions.c.execution_id)
     statement = sa.select(*RUN).limit(limit).order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
+    statement = statement.where(in_reach(conn, executions.c.node_id, executions.c.started_by))
     if which.status is not None:
         statement = statement.where(executions.c.status == which.status)
     if which.node_id is not None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from controlplane.domain.events import Fact, FactType
 from controlplane.domain.executions import FINAL_EXECUTION
 from controlplane.storage.engine import Connection
+from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import history
@@ -51,9 +52,10 @@ _HORIZON = sa.text("xid < pg_snapshot_xmin(pg_current_snapshot())")
 # One statement's worth of facts, in their order; `:facts` is what `encoded` returns.
 RECORD = """
     INSERT INTO history (type, execution_id, approval_id, approval_request_id, node_id,
-                         actor_kind, actor_name, actor_via, actor_address, settles, data)
+                         actor_kind, actor_name, actor_via, actor_address, actor_id, settles, data)
     SELECT v.type, v.execution_id, v.approval_id, v.approval_request_id, v.node_id,
-           v.actor ->> 'kind', v.actor ->> 'name', v.actor ->> 'via', v.actor ->> 'address', v.settles, v.data
+           v.actor ->> 'kind', v.actor ->> 'name', v.actor ->> 'via', v.actor ->> 'address', v.actor ->> 'id',
+           v.settles, v.data
     FROM ROWS FROM (
         jsonb_to_recordset(CAST(:facts AS jsonb)) AS (
             type text, execution_id text, approval_id text, approval_request_id text, node_id text,
@@ -109,6 +111,7 @@ async def after(
     statement = sa.select(*_SHOWN).where(_HORIZON, place).order_by(history.c.xid, history.c.seq).limit(limit)
     if execution_id is not None:
         statement = statement.where(history.c.execution_id == execution_id)
+    statement = statement.where(in_reach(conn, history.c.node_id))
     if types:
         statement = statement.where(history.c.type.in_(types))
     return [to_struct(row, Entry) for row in await conn.rows(statement)]

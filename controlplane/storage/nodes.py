@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from controlplane.domain.nodes import Instance, InstanceStatus, Node, Reasoner, Registration
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
+from controlplane.storage.reach import in_reach, within
 from controlplane.storage.rows import columns, texts, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import instances, nodes
@@ -42,7 +43,7 @@ async def keep(conn: Connection, wanted: Registration) -> None:
 
 async def get(conn: Connection, node_id: str) -> Node | None:
     """One node."""
-    row = await conn.row(sa.select(*_NODE).where(nodes.c.node_id == node_id))
+    row = await within(conn, await conn.row(sa.select(*_NODE).where(nodes.c.node_id == node_id)))
     return to_struct(row, Node) if row else None
 
 
@@ -51,6 +52,7 @@ async def page(conn: Connection, after: Place | None, limit: int) -> list[Node]:
     key = sa.tuple_(nodes.c.registered_at, nodes.c.node_id)
     short = [_SHORT.label(each.name) if each is nodes.c.reasoners else each for each in _NODE]
     statement = sa.select(*short).order_by(nodes.c.registered_at.desc(), nodes.c.node_id.desc()).limit(limit)
+    statement = statement.where(in_reach(conn, nodes.c.node_id))
     if after is not None:
         statement = statement.where(key < sa.tuple_(sa.literal(after.at), sa.literal(after.id)))
     return [to_struct(row, Node) for row in await conn.rows(statement)]

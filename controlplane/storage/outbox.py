@@ -47,8 +47,8 @@ async def mark_writing(conn: Connection, delivery_id: str, fence: int) -> bool:
     return await conn.run(_MARK_WRITING, {"id": delivery_id, "holds": fence}) == 1
 
 
-async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
-    """Write what tries came to, and return the deliveries that were still ours; the others are left as they are.
+async def settle(conn: Connection, tried: Sequence[Tried]) -> dict[str, DeliveryStatus]:
+    """Write what tries came to, and return what the deliveries were that were still ours; others are left alone.
 
     A delivery that became obsolete meanwhile is no longer tried, but one that did arrive is `delivered` all the same.
     """
@@ -60,7 +60,7 @@ async def settle(conn: Connection, tried: Sequence[Tried]) -> set[str]:
         "codes": [one.last_status for one in tried],
         "errors": [one.verdict.error for one in tried],
     }
-    return {row.delivery_id for row in await conn.rows(_SETTLE, binds)}
+    return {row.delivery_id: DeliveryStatus(row.was) for row in await conn.rows(_SETTLE, binds)}
 
 
 async def told(conn: Connection, approval_id: str) -> bool:
@@ -157,7 +157,7 @@ WITH tried AS (
                          CAST(:retries AS interval[]), CAST(:codes AS int[]), CAST(:errors AS text[]))
         AS t(delivery_id, fence, status, retry_in, last_status, last_error)
 ), locked AS MATERIALIZED (
-    SELECT d.delivery_id FROM deliveries d
+    SELECT d.delivery_id, d.status AS was FROM deliveries d
     WHERE d.delivery_id = ANY(CAST(:ids AS text[])) AND d.status IN ('pending', 'obsolete')
     ORDER BY d.delivery_id FOR UPDATE
 )
@@ -169,6 +169,6 @@ SET status = t.status, lease_until = NULL, writing_fence = NULL, last_status = t
 FROM locked JOIN tried t USING (delivery_id)
 WHERE d.delivery_id = locked.delivery_id AND d.fence = t.fence
   AND (d.status = 'pending' OR (d.status = 'obsolete' AND t.status = 'delivered'))
-RETURNING d.delivery_id
+RETURNING d.delivery_id, locked.was
 """)
 )

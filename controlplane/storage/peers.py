@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from controlplane.storage.engine import Connection
 from controlplane.storage.executions import RUN, Run
+from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import texts, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import executions, nodes
@@ -17,7 +18,10 @@ async def ends_by_event(conn: Connection, execution_id: str) -> bool:
 
 async def runs_among(conn: Connection, execution_ids: list[str]) -> list[Run]:
     """Those of the executions with these ids that there are."""
-    statement = sa.select(*RUN).where(executions.c.execution_id == sa.any_(texts(execution_ids)))
+    statement = sa.select(*RUN).where(
+        executions.c.execution_id == sa.any_(texts(execution_ids)),
+        in_reach(conn, executions.c.node_id, executions.c.started_by),
+    )
     return [to_struct(row, Run) for row in await conn.rows(statement)]
 
 

@@ -13,7 +13,7 @@ from controlplane.domain.deliveries import target_of
 from controlplane.domain.nodes import Instance
 from controlplane.storage.addresses import GONE, home_of, lies_under, plain, plainly
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import bound_texts, to_struct
+from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import DELIVERY_PENDING, deliveries, instances, nodes
 
@@ -34,6 +34,9 @@ class Resting(Struct, frozen=True):
     """A delivery that rests, with the base address that its URL lies under; None: that is forgotten, or there again."""
 
     delivery_id: str
+    approval_id: str
+    execution_id: str
+    node_id: str
     url: str
     left_url: str | None
 
@@ -165,7 +168,7 @@ def _lock_resting() -> sa.Executable:
     owner = _owner()
     left_url = sa.case((owner.c.status == GONE, owner.c.base_url))
     return (
-        sa.select(deliveries.c.delivery_id, deliveries.c.url, left_url.label("left_url"))
+        sa.select(*columns(deliveries, Resting), left_url.label("left_url"))
         .select_from(deliveries.join(_url, sa.true()).outerjoin(owner, sa.true()))
         .where(deliveries.c.node_id == sa.bindparam("node_id"), DELIVERY_PENDING, deliveries.c.resting)
         .limit(sa.bindparam("limit"))

@@ -11,9 +11,11 @@ from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.domain.nodes import InstanceStatus
+from controlplane.storage import append_only
 from controlplane.storage.types import ExactJson, Xid8
 
 metadata = sa.MetaData()
+append_only.declare(metadata)
 _NOW = sa.text("clock_timestamp()")
 
 
@@ -77,6 +79,7 @@ executions = sa.Table(
     sa.Column("worked_seconds", sa.Double, nullable=False, server_default="0"),
     _moment("running_since", nullable=True),
     _moment("work_deadline", nullable=True),
+    _text("started_by", nullable=True),
     sa.CheckConstraint(_one_of("status", ExecutionStatus), name="executions_status"),
     sa.CheckConstraint("pending_approvals >= 0", name="executions_pending_counted"),
     sa.CheckConstraint("(status = 'waiting') = (pending_approvals > 0)", name="executions_waits_for_something"),
@@ -206,11 +209,26 @@ history = sa.Table(
     _text("actor_address", nullable=True),
     sa.Column("settles", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("data", JSONB, nullable=False),
+    _text("actor_id", nullable=True),
     sa.CheckConstraint(_one_of("actor_kind", ActorKind), name="history_actor_kind"),
     sa.Index("history_stream", "xid", "seq"),
     sa.Index("history_of_execution", "execution_id", "seq"),
     sa.Index("history_of_approval", "approval_id", "seq"),
     sa.Index("history_one_end", "approval_id", unique=True, postgresql_where=sa.text("settles")),
+)
+
+seals = sa.Table(
+    "seals",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("first_xid", Xid8, nullable=False),
+    sa.Column("first_seq", sa.BigInteger, nullable=False),
+    sa.Column("last_xid", Xid8, nullable=False),
+    sa.Column("last_seq", sa.BigInteger, nullable=False),
+    sa.Column("rows", sa.Integer, nullable=False),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
+    _moment("at"),
+    sa.CheckConstraint("number >= 1 AND rows >= 1 AND octet_length(sha256) = 32", name="seals_are_whole"),
 )
 
 seen_webhooks = sa.Table(
@@ -334,6 +352,42 @@ steps = sa.Table(
     sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
     sa.UniqueConstraint("execution_id", "position", name="steps_one_a_position"),
     sa.CheckConstraint("occurrence >= 1", name="steps_occurrence"),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("key_id", sa.Text, primary_key=True),
+    _text("name"),
+    sa.Column("scopes", ARRAY(sa.Text), nullable=False),
+    _text("node_id", nullable=True),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    _moment("expires_at", nullable=True),
+    _moment("revoked_at", nullable=True),
+    _moment("last_used_at", nullable=True),
+    sa.CheckConstraint(
+        "scopes <@ ARRAY['agent', 'review', 'admin'] AND cardinality(scopes) > 0", name="api_keys_scopes"
+    ),
+    sa.CheckConstraint("NOT 'agent' = ANY (scopes) OR cardinality(scopes) = 1", name="api_keys_asks_or_decides"),
+    sa.CheckConstraint("node_id IS NULL OR 'agent' = ANY (scopes)", name="api_keys_node_of_agent"),
+)
+
+key_secrets = sa.Table(
+    "key_secrets",
+    metadata,
+    sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    _moment("valid_until", nullable=True),
+)
+
+node_owners = sa.Table(
+    "node_owners",
+    metadata,
+    sa.Column("node_id", sa.Text, primary_key=True),
+    sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id"), nullable=False),
+    sa.Column("since", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Index("node_owners_by_key", "key_id"),
 )
 
 # Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.

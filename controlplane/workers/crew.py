@@ -6,11 +6,14 @@ from contextlib import asynccontextmanager
 
 from controlplane.runtime import Pulse, Runtime
 from controlplane.workers.dispatcher import Dispatcher
+from controlplane.workers.heads import HeadWriter
+from controlplane.workers.key_keeper import KeyKeeper
 from controlplane.workers.launcher import Launcher
 from controlplane.workers.leases import Follower, Leases
 from controlplane.workers.loop import repeat
 from controlplane.workers.news import Notifier, Tail, listen_for_ever
 from controlplane.workers.recovery import Recovery
+from controlplane.workers.sealer import Sealer
 from controlplane.workers.sweeper import Sweeper
 
 DRAIN_SECONDS = 6.0
@@ -29,10 +32,14 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
         repeat("leases", Leases(runtime).step, Pulse()),
         repeat("follower", Follower(runtime).step, runtime.work),
         repeat("recovery", Recovery(runtime).step, runtime.work),
+        repeat("key_keeper", KeyKeeper(runtime).step, Pulse()),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
+        repeat("sealer", Sealer(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),
         repeat("notifier", Notifier(runtime).step, runtime.wrote),
     ]
+    if runtime.settings.audit_heads is not None:
+        loops.append(repeat("heads", HeadWriter(runtime, runtime.settings.audit_heads).step, Pulse()))
     if runtime.settings.listen:
         loops.append(listen_for_ever(runtime, heard))
     tasks = [asyncio.create_task(loop) for loop in loops]

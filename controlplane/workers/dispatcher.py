@@ -13,6 +13,7 @@ from controlplane.domain.deliveries import (
     judge,
 )
 from controlplane.domain.signatures import sign_standard
+from controlplane.domain.vault import SecretUnreadable
 from controlplane.runtime import Runtime
 from controlplane.services import deliveries as service
 from controlplane.storage import outbox
@@ -115,8 +116,12 @@ class Dispatcher:
         timestamp = self._runtime.unix()
         headers = {"webhook-id": claimed.delivery_id, "webhook-timestamp": str(timestamp)}
         if claimed.secret is not None:
+            try:
+                secret = self._runtime.unseal(claimed.secret)
+            except SecretUnreadable as fault:
+                return Attempt(error=fault.message)  # unsigned it would be refused, so it waits for the key
             headers["webhook-signature"] = sign_standard(
-                claimed.secret, body, webhook_id=claimed.delivery_id, timestamp=timestamp
+                secret, body, webhook_id=claimed.delivery_id, timestamp=timestamp
             )
 
         async def mark() -> None:

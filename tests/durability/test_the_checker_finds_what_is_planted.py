@@ -9,6 +9,7 @@ from tests.durability.invariants import INVARIANTS, broken, lost, settled
 from tests.durability.plane import API, Plane, Webhook, ask, ask_more, planes, until
 from tests.durability.receiver import receiver
 from tests.durability.wire import Wire
+from tests.owner import UNGUARD
 from tests.postgres import Database
 
 
@@ -200,6 +201,7 @@ async def test_each_planted_violation_is_found(connection: Any):
     for what, planted in PLANTED.items():
         transaction = connection.transaction()
         await transaction.start()
+        await connection.execute(UNGUARD)
         for statement in planted.statements:
             await connection.execute(statement)
         found = await broken(connection)

@@ -10,6 +10,7 @@ from tests.durability.invariants_of_dispatch import INVARIANTS
 from tests.durability.plain_agent import PlainAgent, plain_agent, start
 from tests.durability.plane import API, Webhook, planes, until
 from tests.durability.wire import Wire
+from tests.owner import UNGUARD
 from tests.postgres import Database
 
 AWAY = {"node_id": "away", "base_url": "http://127.0.0.1:9", "reasoners": [{"name": "queued"}]}
@@ -177,6 +178,7 @@ async def test_each_planted_violation_is_found(connection: Any):
     for what, planted in PLANTED.items():
         transaction = connection.transaction()
         await transaction.start()
+        await connection.execute(UNGUARD)
         for statement in planted.statements:
             await connection.execute(statement)
         found = await broken(connection)

@@ -4,14 +4,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from controlplane.storage.tables import metadata
-from tests import postgres
+from tests import owner, postgres
 from tests.postgres import Database, Server
 from tests.services.agents import Agents
 from tests.services.fleet import Fleet
 from tests.services.store import Rows, Store
-
-_EMPTY = ";".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +23,7 @@ async def database(services_database: Database) -> AsyncIterator[Database]:
     """The shared database, empty."""
     yield services_database
     connection = await services_database.connect()
-    await connection.execute(_EMPTY)
+    await connection.execute(owner.EMPTY)
     await connection.close()
 
 

@@ -104,6 +104,9 @@ def test_a_database_url_may_name_its_server_in_every_way_of_libpq(rest: str):
         ("CALLBACK_ALLOW", " "),
         ("CALLBACK_ALLOW", "agent:0"),
         ("DANGEROUS_CALLBACK_ALLOW", "perhaps"),
+        ("AUDIT_HEADS", "heads"),
+        ("AUDIT_HEADS", "ftp://x/heads"),
+        ("AUDIT_HEADS", "https://u:p@x/heads"),
     ],
 )
 def test_a_wrong_value_stops_the_start(name: str, value: str):
@@ -121,6 +124,7 @@ def test_no_secret_is_in_repr():
             "HOLDSHORT_DATABASE_URL": "postgresql://u:hunter22@h/d?password=hunter22",
             "HOLDSHORT_DIRECT_DATABASE_URL": "postgresql://u:hunter22/@h/d",
             "HOLDSHORT_WEBHOOK_SECRETS": "hunter22,crm:hunter22",
+            "HOLDSHORT_AUDIT_HEADS": "https://heads.example/hunter22?token=hunter22",
         }
     )
     assert "hunter22" not in repr(found)

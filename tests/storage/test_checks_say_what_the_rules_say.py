@@ -11,6 +11,7 @@ from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
+from controlplane.domain.keys import Scope
 from controlplane.domain.nodes import InstanceStatus
 from tests.factories import CALLBACK
 from tests.services.store import Rows, Store
@@ -36,6 +37,9 @@ WORDS: dict[str, Iterable[str]] = {
     "instances_leave_when_gone": [InstanceStatus.GONE],
     "dispatches_kind": DispatchKind,
     "parked_decision": BEFORE_DEADLINE | {ApprovalStatus.EXPIRED},
+    "api_keys_scopes": Scope,
+    "api_keys_asks_or_decides": [Scope.AGENT],
+    "api_keys_node_of_agent": [Scope.AGENT],
 }
 
 

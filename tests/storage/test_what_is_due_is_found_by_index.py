@@ -5,7 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from controlplane.storage import cases, dispatches, outbox, parked, pointing, resting
+from controlplane.domain.seals import BEGINNING
+from controlplane.storage import cases, dispatches, outbox, parked, pointing, resting, seals
 from controlplane.storage.engine import Connection
 from controlplane.storage.pointing import Left
 from tests.services.store import Rows, Store
@@ -78,6 +79,7 @@ FOUND: dict[str, Callable[[Connection], Awaitable[Any]]] = {
     "executions_held": lambda conn: cases.lock_held_by_the_gone(conn, 100),
     "dispatches_due": lambda conn: dispatches.lock_due(conn, {"node-1": 5}),
     "deliveries_resting": lambda conn: resting.lock_resting(conn, "node-1", 100),
+    "history_stream": lambda conn: seals.rows_after(conn, BEGINNING, 500),
     "approvals_calling": lambda conn: pointing.lock_pointing(conn, LEFT, 100),
 }
 

@@ -1,0 +1,71 @@
+"""Exporting: history as lines of JSON, with its seals between."""
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Raw
+
+from controlplane.cli.database import opened
+from controlplane.domain.seals import COLUMNS, Seal, Texts
+from controlplane.services import audit
+from controlplane.services.audit import Walked
+from controlplane.storage.seals import EVERY, Range
+
+
+async def export_lines(url: str, seqs: Range, out: BinaryIO) -> None:
+    """Write what there is, a page at a time.
+
+    Args:
+        url: the database.
+        seqs: which rows; of the seals those of rows that are written, or every one.
+        out: where to.
+    """
+    walk, lines = audit.Walk(seqs=seqs), _Lines(every=seqs == EVERY)
+    async with opened(url) as transaction:
+        while True:
+            async with transaction() as conn:
+                page: Sequence[Walked] = await walk.sealed(conn) or await walk.unsealed(conn)
+            if not page:
+                break
+            out.writelines(lines.of(page))
+    out.flush()
+
+
+class _Lines:
+    """Rows and seals as lines; a seal of which no row was written is left out, unless every one is wanted."""
+
+    def __init__(self, *, every: bool) -> None:
+        self._every = every
+        self._written = False
+
+    def of(self, page: Sequence[Walked]) -> Iterator[bytes]:
+        for each in page:
+            if not isinstance(each, Seal):
+                self._written = True
+                yield row_line(each)
+            elif self._every or self._written:
+                self._written = False
+                yield seal_line(each)
+
+
+def row_line(row: Texts) -> bytes:
+    """A row as one line; its JSON stands as PostgreSQL writes it, since that is what was sealed."""
+    document: dict[str, object] = dict(zip(COLUMNS, row, strict=True))
+    document["seq"] = int(row[0] or 0)
+    document["settles"] = document["settles"] == "true"
+    document["data"] = Raw(str(document["data"]).encode())
+    return msgspec.json.encode(document) + b"\n"
+
+
+def seal_line(seal: Seal) -> bytes:
+    """A seal as one line."""
+    document = {
+        "seal": seal.number,
+        "rows": seal.rows,
+        "first": {"xid": str(seal.first.xid), "seq": seal.first.seq},
+        "last": {"xid": str(seal.last.xid), "seq": seal.last.seq},
+        "sha256": seal.sha256.hex(),
+        "at": seal.at,
+    }
+    return msgspec.json.encode(document) + b"\n"

@@ -1,0 +1,67 @@
+"""Who calls: every route says what it is for, and is refused to everybody else before its body is read."""
+
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from controlplane.domain import keys
+from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
+from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
+from controlplane.runtime import Runtime
+
+HEADER = "x-api-key"
+_BEARER = "bearer "
+Asked = ASGIConnection[Any, Any, Any, Any]
+
+
+async def guard(asked: Asked, handler: BaseRouteHandler) -> None:
+    """Let a caller through to a route that is for them; the framework calls it before every handler.
+
+    Raises:
+        KeyInUrl: a key stands in the query.
+        NotAuthenticated: the route needs a key, and none was sent.
+        InvalidKey: the key is none of ours, or no good any more.
+        NotAllowed: the key is of another scope; or nobody said what the route is for.
+    """
+    _refuse_in_url(asked)
+    access = handler.opt.get("access")
+    if access is Access.PUBLIC:
+        return
+    principal = await _principal(asked)
+    check(principal, access or Access.NOBODY)
+    asked.state.principal = principal
+    asked.state.access = access
+
+
+async def _principal(asked: Asked) -> Principal:
+    runtime: Runtime = asked.app.state.runtime
+    sent = _sent(asked)
+    if sent is None:
+        if runtime.open:
+            return ANYBODY_HERE
+        raise NotAuthenticated
+    presented = keys.read(sent)
+    principal = await runtime.keys.recognise(presented) if presented is not None else None
+    if principal is None:
+        raise InvalidKey
+    return principal
+
+
+def _sent(asked: Asked) -> str | None:
+    """The key as sent; two that differ are none."""
+    given = {value.strip() for value in asked.headers.getall(HEADER, [])}
+    for value in asked.headers.getall("authorization", []):
+        if value[: len(_BEARER)].lower() == _BEARER:
+            given.add(value[len(_BEARER) :].strip())
+    given.discard("")
+    if len(given) > 1:
+        raise InvalidKey("Two keys were sent that differ; send one.")
+    return given.pop() if given else None
+
+
+def _refuse_in_url(asked: Asked) -> None:
+    if keys.PREFIX.encode() not in asked.scope["query_string"]:
+        return
+    if any(value.startswith(keys.PREFIX) for values in asked.query_params.dict().values() for value in values):
+        raise KeyInUrl

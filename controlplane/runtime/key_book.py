@@ -1,0 +1,127 @@
+"""Keys in memory: a known key costs no look into the database, and a revoked one is known everywhere in seconds."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from controlplane.domain import keys as rules
+from controlplane.domain.access import Principal
+from controlplane.domain.keys import Presented
+from controlplane.storage.keys import Found
+
+FRESH_SECONDS = 2.0
+REMEMBERED = 10_000
+USED_EVERY = timedelta(seconds=30)
+
+Find = Callable[[str], Awaitable[Found | None]]
+End = Callable[[], None]
+
+
+class _Entry(Struct):
+    """A key as it was read at `at` by this process's steady clock."""
+
+    found: Found | None
+    at: float
+
+    def now(self, clock: float) -> datetime:
+        """The database's clock, carried on by ours since the key was read."""
+        if self.found is None:
+            raise RuntimeError("nothing was read")
+        return self.found.now + timedelta(seconds=clock - self.at)
+
+
+class KeyBook:
+    """Recognises keys, remembers each for two seconds, and ends what is held open under a key that ended.
+
+    Args:
+        find: reads one key from the database.
+    """
+
+    def __init__(self, find: Find) -> None:
+        """Nothing read yet."""
+        self._find = find
+        self._entries: dict[str, _Entry] = {}
+        self._held: dict[str, set[End]] = {}
+        self._used: dict[str, datetime] = {}
+        self._noted: dict[str, datetime] = {}
+
+    async def recognise(self, presented: Presented, *, fresh: bool = False) -> Principal | None:
+        """Who calls with this key; None when it is no good.
+
+        Args:
+            presented: the key as sent.
+            fresh: look it up anew, as what it owns may have grown on another replica.
+        """
+        entry = await self._entry(presented.key_id, fresh=fresh)
+        if entry.found is None or not rules.holds(presented, entry.found.digests):
+            return None
+        now = entry.now(_clock())
+        if not rules.usable(entry.found, now):
+            return None
+        self._used[presented.key_id] = now
+        return _principal(entry.found)
+
+    @contextmanager
+    def holding(self, key_id: str | None, end: End) -> Iterator[None]:
+        """While a call is held open under a key: `end` is called when that key is no good any more."""
+        if key_id is None:
+            yield
+            return
+        self._held.setdefault(key_id, set()).add(end)
+        try:
+            yield
+        finally:
+            others = self._held.get(key_id, set())
+            others.discard(end)
+            if not others:
+                self._held.pop(key_id, None)
+
+    async def review(self) -> None:
+        """Look again at every key that something is held open under, and end what must end."""
+        for key_id in list(self._held):
+            entry = await self._entry(key_id, fresh=True)
+            if entry.found is None or not rules.usable(entry.found, entry.now(_clock())):
+                for end in list(self._held.get(key_id, ())):
+                    end()
+
+    def take_used(self) -> dict[str, datetime]:
+        """The keys whose last use is worth keeping now: at most twice a minute each."""
+        due = {
+            key_id: at
+            for key_id, at in self._used.items()
+            if key_id not in self._noted or at - self._noted[key_id] >= USED_EVERY
+        }
+        self._noted |= due
+        self._used.clear()
+        return due
+
+    async def _entry(self, key_id: str, *, fresh: bool) -> _Entry:
+        known = self._entries.get(key_id)
+        if known is not None and not fresh and _clock() - known.at < FRESH_SECONDS:
+            return known
+        at = _clock()
+        entry = _Entry(await self._find(key_id), at)
+        if len(self._entries) >= REMEMBERED:
+            self._entries.clear()
+        self._entries[key_id] = entry
+        return entry
+
+
+def _principal(found: Found) -> Principal:
+    owned = frozenset(found.nodes)
+    bound = frozenset({found.node_id}) if found.node_id is not None else frozenset[str]()
+    return Principal(
+        key_id=found.key_id,
+        name=found.name,
+        scopes=frozenset(found.scopes),
+        node_id=found.node_id,
+        owned=owned,
+        nodes=bound if found.node_id is not None else owned,
+    )
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

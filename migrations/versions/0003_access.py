@@ -1,0 +1,71 @@
+"""Add API keys, who owns which node, and webhook senders; executions know who started them.
+
+Revision ID: 0003
+Revises: 0002
+"""
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+_STATEMENTS = (
+    """
+    CREATE TABLE api_keys (
+        key_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        scopes TEXT[] NOT NULL,
+        node_id TEXT,
+        created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+        expires_at TIMESTAMP WITH TIME ZONE,
+        revoked_at TIMESTAMP WITH TIME ZONE,
+        last_used_at TIMESTAMP WITH TIME ZONE,
+        PRIMARY KEY (key_id),
+        CONSTRAINT api_keys_scopes CHECK (scopes <@ ARRAY['agent', 'review', 'admin'] AND cardinality(scopes) > 0),
+        CONSTRAINT api_keys_asks_or_decides CHECK (NOT 'agent' = ANY (scopes) OR cardinality(scopes) = 1),
+        CONSTRAINT api_keys_node_of_agent CHECK (node_id IS NULL OR 'agent' = ANY (scopes))
+    )
+    """,
+    """
+    CREATE TABLE key_secrets (
+        key_id TEXT NOT NULL,
+        digest BYTEA NOT NULL,
+        created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+        valid_until TIMESTAMP WITH TIME ZONE,
+        PRIMARY KEY (key_id, digest),
+        FOREIGN KEY(key_id) REFERENCES api_keys (key_id) ON DELETE CASCADE
+    )
+    """,
+    """
+    CREATE TABLE node_owners (
+        node_id TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        since TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+        PRIMARY KEY (node_id),
+        FOREIGN KEY(key_id) REFERENCES api_keys (key_id)
+    )
+    """,
+    """
+    CREATE INDEX node_owners_by_key ON node_owners (key_id)
+    """,
+    """
+    ALTER TABLE executions ADD COLUMN started_by TEXT
+    """,
+    """
+    ALTER TABLE history ADD COLUMN actor_id TEXT
+    """,
+)
+
+
+def upgrade() -> None:
+    """Add what says who may do what; what there is belongs to nobody yet, and is anybody's to claim first."""
+    for statement in _STATEMENTS:
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    """Refuse: without keys everything would stand open."""
+    message = "there is no way back past this revision; restore a backup instead"
+    raise NotImplementedError(message)
