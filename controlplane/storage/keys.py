@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from controlplane.domain.keys import Key
+from controlplane.storage.access_tables import api_keys, key_secrets, node_owners
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.statement import Statement
-from controlplane.storage.tables import api_keys, key_secrets, node_owners
 
 _NOW = sa.func.clock_timestamp()
 _KEY = columns(api_keys, Key)

@@ -4,10 +4,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from controlplane.storage.access_tables import node_owners
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import texts
 from controlplane.storage.statement import Statement
-from controlplane.storage.tables import node_owners
 
 
 async def within(conn: Connection, row: Any | None) -> Any | None:

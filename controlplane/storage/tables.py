@@ -1,7 +1,5 @@
 """Every table, CHECK and index. The migrations build the same; a test compares the two schema dumps."""
 
-from collections.abc import Iterable
-
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
@@ -11,39 +9,12 @@ from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.domain.nodes import InstanceStatus
-from controlplane.storage import append_only
+from controlplane.storage import access_tables
+from controlplane.storage.schema import NOW, busy, flag, moment, one_of, text
 from controlplane.storage.types import ExactJson, Xid8
 
-metadata = sa.MetaData()
-append_only.declare(metadata)
-_NOW = sa.text("clock_timestamp()")
-
-
-def _busy(fillfactor: int) -> dict[str, str]:
-    """Storage of a hot table: room for updates in place, and vacuum after a share of dead rows that stays small."""
-    return {
-        "fillfactor": str(fillfactor),
-        "autovacuum_vacuum_scale_factor": "0.02",
-        "autovacuum_vacuum_cost_delay": "1",
-    }
-
-
-def _one_of(column: str, words: Iterable[str]) -> str:
-    return f"{column} IN ({', '.join(repr(str(word)) for word in words)})"
-
-
-def _moment(name: str, *, nullable: bool = False) -> sa.Column[object]:
-    return sa.Column(name, sa.TIMESTAMP(timezone=True), nullable=nullable)
-
-
-def _flag(name: str) -> sa.Column[bool]:
-    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
-
-
-def _text(name: str, *, nullable: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=nullable)
-
-
+# That of every table: those declared elsewhere are in it once they are imported.
+metadata = access_tables.api_keys.metadata
 _FINAL = sorted(FINAL_EXECUTION)
 _DECIDED = sorted(BEFORE_DEADLINE)
 
@@ -51,39 +22,39 @@ executions = sa.Table(
     "executions",
     metadata,
     sa.Column("execution_id", sa.Text, primary_key=True),
-    _text("node_id"),
-    _text("reasoner", nullable=True),
-    _text("run_id", nullable=True),
-    _text("status"),
-    _text("status_reason", nullable=True),
+    text("node_id"),
+    text("reasoner", nullable=True),
+    text("run_id", nullable=True),
+    text("status"),
+    text("status_reason", nullable=True),
     sa.Column("pending_approvals", sa.Integer, nullable=False, server_default="0"),
     sa.Column("input", ExactJson, nullable=True),
     sa.Column("result", ExactJson, nullable=True),
-    _text("error", nullable=True),
-    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    sa.Column("updated_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    _moment("started_at", nullable=True),
-    _moment("ended_at", nullable=True),
-    _text("parent_execution_id", nullable=True),
-    _text("idempotency_key", nullable=True),
-    _flag("dispatched"),
+    text("error", nullable=True),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
+    sa.Column("updated_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
+    moment("started_at", nullable=True),
+    moment("ended_at", nullable=True),
+    text("parent_execution_id", nullable=True),
+    text("idempotency_key", nullable=True),
+    flag("dispatched"),
     sa.Column("fence", sa.BigInteger, nullable=False, server_default="0"),
-    _text("instance_id", nullable=True),
-    _flag("replay"),
-    _flag("fenced"),
-    _flag("proven"),
+    text("instance_id", nullable=True),
+    flag("replay"),
+    flag("fenced"),
+    flag("proven"),
     sa.Column("stalls", sa.Integer, nullable=False, server_default="0"),
-    _flag("resume_at_start"),
-    _flag("outcome_pending"),
+    flag("resume_at_start"),
+    flag("outcome_pending"),
     sa.Column("limit_seconds", sa.Double, nullable=True),
     sa.Column("worked_seconds", sa.Double, nullable=False, server_default="0"),
-    _moment("running_since", nullable=True),
-    _moment("work_deadline", nullable=True),
-    _text("started_by", nullable=True),
-    sa.CheckConstraint(_one_of("status", ExecutionStatus), name="executions_status"),
+    moment("running_since", nullable=True),
+    moment("work_deadline", nullable=True),
+    text("started_by", nullable=True),
+    sa.CheckConstraint(one_of("status", ExecutionStatus), name="executions_status"),
     sa.CheckConstraint("pending_approvals >= 0", name="executions_pending_counted"),
     sa.CheckConstraint("(status = 'waiting') = (pending_approvals > 0)", name="executions_waits_for_something"),
-    sa.CheckConstraint(f"({_one_of('status', _FINAL)}) = (ended_at IS NOT NULL)", name="executions_end_has_a_time"),
+    sa.CheckConstraint(f"({one_of('status', _FINAL)}) = (ended_at IS NOT NULL)", name="executions_end_has_a_time"),
     sa.CheckConstraint("status <> 'queued' OR dispatched", name="executions_queue_is_ours"),
     sa.CheckConstraint("running_since IS NULL OR status = 'running'", name="executions_work_has_a_start"),
     sa.CheckConstraint("work_deadline IS NULL OR running_since IS NOT NULL", name="executions_limit_while_working"),
@@ -106,7 +77,7 @@ executions = sa.Table(
         postgresql_where=sa.text("instance_id IS NOT NULL AND (ended_at IS NULL OR outcome_pending)"),
     ),
     sa.Index("executions_out_of_time", "work_deadline", postgresql_where=sa.text("work_deadline IS NOT NULL")),
-    postgresql_with=_busy(80),
+    postgresql_with=busy(80),
 )
 
 approvals = sa.Table(
@@ -114,36 +85,36 @@ approvals = sa.Table(
     metadata,
     sa.Column("approval_id", sa.Text, primary_key=True),
     sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id"), nullable=False),
-    _text("node_id"),
-    _text("approval_request_id"),
+    text("node_id"),
+    text("approval_request_id"),
     sa.Column("round", sa.Integer, nullable=False),
-    _text("status"),
-    _text("on_expiry"),
-    _moment("requested_at"),
-    _moment("expires_at"),
-    _text("approval_request_url", nullable=True),
-    _text("title", nullable=True),
-    _text("description", nullable=True),
+    text("status"),
+    text("on_expiry"),
+    moment("requested_at"),
+    moment("expires_at"),
+    text("approval_request_url", nullable=True),
+    text("title", nullable=True),
+    text("description", nullable=True),
     sa.Column("payload", ExactJson, nullable=True),
-    _text("payload_digest", nullable=True),
-    _text("decided_by", nullable=True),
-    _text("callback_url", nullable=True),
-    _text("callback_secret", nullable=True),
-    _moment("decided_at", nullable=True),
-    _text("feedback", nullable=True),
+    text("payload_digest", nullable=True),
+    text("decided_by", nullable=True),
+    text("callback_url", nullable=True),
+    text("callback_secret", nullable=True),
+    moment("decided_at", nullable=True),
+    text("feedback", nullable=True),
     sa.Column("response", ExactJson, nullable=True),
-    _text("new_status", nullable=True),
-    _moment("read_at", nullable=True),
+    text("new_status", nullable=True),
+    moment("read_at", nullable=True),
     sa.UniqueConstraint("approval_request_id", "execution_id", "round", name="approvals_one_a_round"),
-    sa.CheckConstraint(_one_of("status", ApprovalStatus), name="approvals_status"),
-    sa.CheckConstraint(_one_of("on_expiry", OnExpiry), name="approvals_on_expiry"),
-    sa.CheckConstraint(_one_of("new_status", ExecutionStatus), name="approvals_new_status"),
+    sa.CheckConstraint(one_of("status", ApprovalStatus), name="approvals_status"),
+    sa.CheckConstraint(one_of("on_expiry", OnExpiry), name="approvals_on_expiry"),
+    sa.CheckConstraint(one_of("new_status", ExecutionStatus), name="approvals_new_status"),
     sa.CheckConstraint("round >= 1", name="approvals_round"),
     sa.CheckConstraint("expires_at > requested_at", name="approvals_deadline_after_request"),
     sa.CheckConstraint("(status = 'pending') = (decided_at IS NULL)", name="approvals_end_has_a_time"),
     sa.CheckConstraint("(decided_at IS NULL) = (new_status IS NULL)", name="approvals_end_has_an_effect"),
     sa.CheckConstraint(
-        f"NOT ({_one_of('status', _DECIDED)}) OR decided_at < expires_at", name="approvals_decided_in_time"
+        f"NOT ({one_of('status', _DECIDED)}) OR decided_at < expires_at", name="approvals_decided_in_time"
     ),
     sa.Index("approvals_of_execution", "execution_id", "requested_at"),
     sa.Index("approvals_by_request_id", "approval_request_id", "requested_at"),
@@ -156,7 +127,7 @@ approvals = sa.Table(
         "node_id",
         postgresql_where=sa.text("status = 'pending' AND callback_url IS NOT NULL"),
     ),
-    postgresql_with=_busy(80),
+    postgresql_with=busy(80),
 )
 
 deliveries = sa.Table(
@@ -164,32 +135,32 @@ deliveries = sa.Table(
     metadata,
     sa.Column("delivery_id", sa.Text, primary_key=True),
     sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id", ondelete="CASCADE"), nullable=False),
-    _text("execution_id"),
-    _text("node_id"),
-    _text("status"),
-    _text("url"),
-    _text("target"),
-    _text("secret", nullable=True),
+    text("execution_id"),
+    text("node_id"),
+    text("status"),
+    text("url"),
+    text("target"),
+    text("secret", nullable=True),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
     sa.Column("fence", sa.BigInteger, nullable=False, server_default="0"),
-    _moment("created_at"),
-    _moment("told_at"),
-    _moment("due_at"),
-    _moment("lease_until", nullable=True),
+    moment("created_at"),
+    moment("told_at"),
+    moment("due_at"),
+    moment("lease_until", nullable=True),
     sa.Column("writing_fence", sa.BigInteger, nullable=True),
     sa.Column("last_status", sa.Integer, nullable=True),
-    _text("last_error", nullable=True),
-    _moment("last_attempt_at", nullable=True),
-    _moment("settled_at", nullable=True),
-    _flag("resting"),
+    text("last_error", nullable=True),
+    moment("last_attempt_at", nullable=True),
+    moment("settled_at", nullable=True),
+    flag("resting"),
     sa.UniqueConstraint("approval_id", name="deliveries_one_an_approval"),
-    sa.CheckConstraint(_one_of("status", DeliveryStatus), name="deliveries_status"),
+    sa.CheckConstraint(one_of("status", DeliveryStatus), name="deliveries_status"),
     sa.CheckConstraint("(status = 'pending') = (settled_at IS NULL)", name="deliveries_end_has_a_time"),
     sa.Index("deliveries_due", "due_at", postgresql_where=sa.text("status = 'pending' AND NOT resting")),
     sa.Index("deliveries_resting", "node_id", postgresql_where=sa.text("status = 'pending' AND resting")),
     sa.Index("deliveries_of_execution", "execution_id"),
     sa.Index("deliveries_by_status", "status", "created_at", "delivery_id"),
-    postgresql_with=_busy(70),
+    postgresql_with=busy(70),
 )
 
 history = sa.Table(
@@ -197,20 +168,20 @@ history = sa.Table(
     metadata,
     sa.Column("seq", sa.BigInteger, sa.Identity(always=True), primary_key=True),
     sa.Column("xid", Xid8, nullable=False, server_default=sa.text("pg_current_xact_id()")),
-    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    _text("type"),
-    _text("execution_id", nullable=True),
-    _text("approval_id", nullable=True),
-    _text("approval_request_id", nullable=True),
-    _text("node_id", nullable=True),
-    _text("actor_kind"),
-    _text("actor_name"),
-    _text("actor_via"),
-    _text("actor_address", nullable=True),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
+    text("type"),
+    text("execution_id", nullable=True),
+    text("approval_id", nullable=True),
+    text("approval_request_id", nullable=True),
+    text("node_id", nullable=True),
+    text("actor_kind"),
+    text("actor_name"),
+    text("actor_via"),
+    text("actor_address", nullable=True),
     sa.Column("settles", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("data", JSONB, nullable=False),
-    _text("actor_id", nullable=True),
-    sa.CheckConstraint(_one_of("actor_kind", ActorKind), name="history_actor_kind"),
+    text("actor_id", nullable=True),
+    sa.CheckConstraint(one_of("actor_kind", ActorKind), name="history_actor_kind"),
     sa.Index("history_stream", "xid", "seq"),
     sa.Index("history_of_execution", "execution_id", "seq"),
     sa.Index("history_of_approval", "approval_id", "seq"),
@@ -227,7 +198,7 @@ seals = sa.Table(
     sa.Column("last_seq", sa.BigInteger, nullable=False),
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("sha256", sa.LargeBinary, nullable=False),
-    _moment("at"),
+    moment("at"),
     sa.CheckConstraint("number >= 1 AND rows >= 1 AND octet_length(sha256) = 32", name="seals_are_whole"),
 )
 
@@ -238,7 +209,7 @@ seen_webhooks = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id", ondelete="CASCADE"), nullable=False),
     sa.Column("outcome", JSONB, nullable=False),
-    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     sa.Index("seen_webhooks_of_approval", "approval_id"),
 )
 
@@ -246,16 +217,16 @@ parked = sa.Table(
     "parked",
     metadata,
     sa.Column("parked_id", sa.Text, primary_key=True),
-    _text("sender"),
-    _text("approval_request_id"),
-    _text("execution_id", nullable=True),
-    _text("decision"),
-    _text("feedback"),
+    text("sender"),
+    text("approval_request_id"),
+    text("execution_id", nullable=True),
+    text("decision"),
+    text("feedback"),
     sa.Column("response", ExactJson, nullable=True),
     sa.Column("keys", ARRAY(sa.Text), nullable=False),
-    _moment("received_at"),
-    _moment("expires_at"),
-    sa.CheckConstraint(_one_of("decision", sorted({*_DECIDED, ApprovalStatus.EXPIRED})), name="parked_decision"),
+    moment("received_at"),
+    moment("expires_at"),
+    sa.CheckConstraint(one_of("decision", sorted({*_DECIDED, ApprovalStatus.EXPIRED})), name="parked_decision"),
     sa.Index(
         "parked_one_a_sender",
         "approval_request_id",
@@ -272,21 +243,21 @@ notes = sa.Table(
     metadata,
     sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("note_id", sa.Text, primary_key=True),
-    _text("message"),
+    text("message"),
     sa.Column("tags", ARRAY(sa.Text), nullable=False),
-    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
 )
 
 nodes = sa.Table(
     "nodes",
     metadata,
     sa.Column("node_id", sa.Text, primary_key=True),
-    _text("version"),
+    text("version"),
     sa.Column("reasoners", JSONB, nullable=False),
     sa.Column("skills", ARRAY(sa.Text), nullable=False),
     sa.Column("max_concurrent", sa.Integer, nullable=True),
-    _moment("registered_at"),
-    _moment("updated_at"),
+    moment("registered_at"),
+    moment("updated_at"),
     sa.CheckConstraint("max_concurrent >= 1", name="nodes_max_concurrent"),
 )
 
@@ -295,49 +266,49 @@ instances = sa.Table(
     metadata,
     sa.Column("node_id", sa.Text, sa.ForeignKey("nodes.node_id", ondelete="CASCADE"), nullable=False),
     sa.Column("instance_id", sa.Text, primary_key=True),
-    _text("base_url"),
-    _text("version"),
+    text("base_url"),
+    text("version"),
     sa.Column("reasoners", ARRAY(sa.Text), nullable=False),
     sa.Column("replay", sa.Boolean, nullable=False),
     sa.Column("fenced", sa.Boolean, nullable=False),
-    _text("status"),
-    _text("gone_reason", nullable=True),
+    text("status"),
+    text("gone_reason", nullable=True),
     sa.Column("lease_seconds", sa.Double, nullable=False),
-    _moment("lease_until"),
-    _moment("registered_at"),
-    _moment("seen_at"),
-    _moment("gone_at", nullable=True),
-    _flag("callbacks_left"),
-    sa.CheckConstraint(_one_of("status", InstanceStatus), name="instances_status"),
+    moment("lease_until"),
+    moment("registered_at"),
+    moment("seen_at"),
+    moment("gone_at", nullable=True),
+    flag("callbacks_left"),
+    sa.CheckConstraint(one_of("status", InstanceStatus), name="instances_status"),
     sa.CheckConstraint("(status = 'gone') = (gone_at IS NOT NULL)", name="instances_end_has_a_time"),
     sa.CheckConstraint("(status = 'gone') = (gone_reason IS NOT NULL)", name="instances_end_has_a_reason"),
     sa.CheckConstraint("NOT callbacks_left OR status = 'gone'", name="instances_leave_when_gone"),
     sa.Index("instances_of_node", "node_id", "status"),
-    postgresql_with=_busy(70),
+    postgresql_with=busy(70),
 )
 
 dispatches = sa.Table(
     "dispatches",
     metadata,
     sa.Column("execution_id", sa.Text, sa.ForeignKey("executions.execution_id", ondelete="CASCADE"), primary_key=True),
-    _text("node_id"),
-    _text("kind"),
-    _moment("due_at", nullable=True),
+    text("node_id"),
+    text("kind"),
+    moment("due_at", nullable=True),
     sa.Column("claim", sa.BigInteger, nullable=False, server_default="0"),
-    _moment("lease_until", nullable=True),
+    moment("lease_until", nullable=True),
     sa.Column("writing_claim", sa.BigInteger, nullable=True),
     sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
-    _flag("taken"),
-    _moment("created_at"),
-    _moment("start_by"),
-    _moment("last_attempt_at", nullable=True),
+    flag("taken"),
+    moment("created_at"),
+    moment("start_by"),
+    moment("last_attempt_at", nullable=True),
     sa.Column("last_status", sa.Integer, nullable=True),
-    _text("last_error", nullable=True),
-    _text("last_instance_id", nullable=True),
-    sa.CheckConstraint(_one_of("kind", DispatchKind), name="dispatches_kind"),
+    text("last_error", nullable=True),
+    text("last_instance_id", nullable=True),
+    sa.CheckConstraint(one_of("kind", DispatchKind), name="dispatches_kind"),
     sa.Index("dispatches_unstarted", "start_by", postgresql_where=sa.text("due_at IS NOT NULL AND NOT taken")),
     sa.Index("dispatches_due", "node_id", "due_at", postgresql_where=sa.text("due_at IS NOT NULL")),
-    postgresql_with=_busy(70),
+    postgresql_with=busy(70),
 )
 
 steps = sa.Table(
@@ -347,47 +318,11 @@ steps = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("occurrence", sa.Integer, primary_key=True),
     sa.Column("position", sa.Integer, nullable=False),
-    _text("previous", nullable=True),
+    text("previous", nullable=True),
     sa.Column("result", ExactJson, nullable=False),
-    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
+    sa.Column("at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     sa.UniqueConstraint("execution_id", "position", name="steps_one_a_position"),
     sa.CheckConstraint("occurrence >= 1", name="steps_occurrence"),
-)
-
-api_keys = sa.Table(
-    "api_keys",
-    metadata,
-    sa.Column("key_id", sa.Text, primary_key=True),
-    _text("name"),
-    sa.Column("scopes", ARRAY(sa.Text), nullable=False),
-    _text("node_id", nullable=True),
-    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    _moment("expires_at", nullable=True),
-    _moment("revoked_at", nullable=True),
-    _moment("last_used_at", nullable=True),
-    sa.CheckConstraint(
-        "scopes <@ ARRAY['agent', 'review', 'admin'] AND cardinality(scopes) > 0", name="api_keys_scopes"
-    ),
-    sa.CheckConstraint("NOT 'agent' = ANY (scopes) OR cardinality(scopes) = 1", name="api_keys_asks_or_decides"),
-    sa.CheckConstraint("node_id IS NULL OR 'agent' = ANY (scopes)", name="api_keys_node_of_agent"),
-)
-
-key_secrets = sa.Table(
-    "key_secrets",
-    metadata,
-    sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("digest", sa.LargeBinary, primary_key=True),
-    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    _moment("valid_until", nullable=True),
-)
-
-node_owners = sa.Table(
-    "node_owners",
-    metadata,
-    sa.Column("node_id", sa.Text, primary_key=True),
-    sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id"), nullable=False),
-    sa.Column("since", sa.TIMESTAMP(timezone=True), nullable=False, server_default=_NOW),
-    sa.Index("node_owners_by_key", "key_id"),
 )
 
 # Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.
