@@ -21,6 +21,7 @@ COMMANDS = (
     "deliveries",
     "keys",
     "audit",
+    "doctor",
     "sign",
 )
 
