@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from controlplane.domain.allow_list import Entry
 from controlplane.domain.errors import NotAllowed
 from controlplane.domain.keys import Scope
 
@@ -63,7 +64,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """Who calls: a key with its scopes, or, in open mode, anybody on this machine.
 
     `owned` are the nodes that are the key's own, `nodes` those that it acts for: of a bound key only the one it is
-    bound to, also before that is its own.
+    bound to, also before that is its own, and not once it is another key's. `allowance` is what its node may
+    have called.
     """
 
     key_id: str | None
@@ -72,6 +74,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     node_id: str | None = None
     owned: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
+    allowance: tuple[Entry, ...] = ()
 
     def reach(self, access: Access) -> Reach:
         """Which runs it may see and touch by a route: an agent its nodes', and in part those it started elsewhere."""

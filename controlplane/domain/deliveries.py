@@ -35,7 +35,8 @@ class DeliveryStatus(StrEnum):
 class Claimed(Struct, frozen=True, kw_only=True):
     """A delivery that this process may try now, under a fence: only its holder can settle it.
 
-    `attempts` counts the try that is about to be made; `now` is the database's clock at the claim.
+    `attempts` counts the try that is about to be made; `now` is the database's clock at the claim. `allow` is
+    what the node's own key lets be called (`domain.keys`).
     """
 
     delivery_id: str
@@ -47,6 +48,7 @@ class Claimed(Struct, frozen=True, kw_only=True):
     told_at: datetime
     now: datetime
     approval: Approval
+    allow: tuple[str, ...] = ()
 
 
 class Attempt(Struct, frozen=True):

@@ -47,6 +47,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
 
     `attempts` counts the try that is about to be made; `taken`: an agent had the run before; `steps` is how many it
     has stored, `time_left` in seconds. `skill`: a plain function, which runs while its dispatch is answered.
+    `allow` is what the node's own key lets be called, see `domain.keys`.
     """
 
     execution_id: str
@@ -69,6 +70,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     start_by: datetime
     now: datetime
     skill: bool = False
+    allow: tuple[str, ...] = ()
 
 
 class Settling(StrEnum):

@@ -10,9 +10,12 @@ import zlib
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
+from controlplane.domain import allow_list
+from controlplane.domain.allow_list import Entry
 from controlplane.domain.errors import FieldFault
 
 PREFIX = "hs_"
@@ -32,13 +35,17 @@ class Scope(StrEnum):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """A key as it is kept; `node_id` binds an agent's key to one node."""
+    """A key as it is kept; `node_id` binds an agent's key to one node.
+
+    `allow` is what that node may have called beside what the server calls anyway, as entries of an allow list.
+    """
 
     key_id: str
     name: str
     scopes: tuple[Scope, ...]
     node_id: str | None
     created_at: datetime
+    allow: tuple[str, ...] = ()
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
@@ -91,6 +98,11 @@ def usable(key: Key, now: datetime) -> bool:
     return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
 
+def serves(key: Key, node_id: str, now: datetime) -> bool:
+    """Whether an agent can use a key for a node now."""
+    return usable(key, now) and Scope.AGENT in key.scopes and key.node_id in {None, node_id}
+
+
 def check_scopes(scopes: Iterable[str], node_id: str | None) -> tuple[Scope, ...]:
     """The scopes of a new key in a fixed order.
 
@@ -106,6 +118,40 @@ def check_scopes(scopes: Iterable[str], node_id: str | None) -> tuple[Scope, ...
     if node_id is not None and Scope.AGENT not in named:
         raise FieldFault("node_id", "binds a key of scope agent only")
     return tuple(scope for scope in Scope if scope.value in named)
+
+
+def check_allow(allow: Iterable[str], node_id: str | None, *, dangerous: bool = False) -> tuple[str, ...]:
+    """The entries of a new key's own allowance, each once.
+
+    Args:
+        allow: entries of an allow list, or several with commas between.
+        node_id: the node that the key is bound to: an allowance is one node's.
+        dangerous: whether networks wider than /8 (IPv4) and /16 (IPv6) are taken.
+
+    Raises:
+        FieldFault: an entry is wrong, or the key is bound to no node.
+    """
+    entries = tuple(dict.fromkeys(entry.strip() for each in allow for entry in each.split(",")))
+    if entries and node_id is None:
+        raise FieldFault("allow", "goes with a key that is bound to a node (--node): it lets that node be called")
+    try:
+        if entries:
+            allow_list.parse(",".join(entries), dangerous=dangerous)
+    except ValueError as fault:
+        raise FieldFault("allow", str(fault)) from fault
+    return entries
+
+
+@lru_cache(maxsize=1024)
+def allowance(allow: tuple[str, ...]) -> tuple[Entry, ...]:
+    """What a key's entries let be called; entries that cannot be read let nothing be called."""
+    if not allow:
+        return ()
+    try:
+        # Whether wide networks are taken was settled when the key was made.
+        return allow_list.parse(",".join(allow), dangerous=True)
+    except ValueError:
+        return ()
 
 
 def _spell(number: int, length: int) -> str:

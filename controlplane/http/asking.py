@@ -14,7 +14,7 @@ from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields, waiting
-from controlplane.http.deps import agent, base_of, fence_of, looking, runtime_of, transaction
+from controlplane.http.deps import agent, base_of, fence_of, looking, principal_of, runtime_of, transaction
 from controlplane.http.paging import clean
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
 from controlplane.runtime import Runtime
@@ -113,7 +113,7 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
     body = await bodies.take(request, AskIn)
     asked = _asked(body, path_name(execution_id), runtime)
     if asked.callback_url is not None:
-        await runtime.egress.check(asked.callback_url)
+        await runtime.egress.check(asked.callback_url, principal_of(request).allowance)
     async with transaction(request) as conn:
         approval = await asking_service.ask(
             conn,

@@ -20,7 +20,7 @@ from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, fence_of, operator, runtime_of, transaction
+from controlplane.http.deps import agent, base_of, fence_of, operator, principal_of, runtime_of, transaction
 from controlplane.http.paging import clean
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
@@ -98,7 +98,7 @@ async def set_callback(request: Request[Any, Any, Any], approval_id: FromPath[st
     runtime = runtime_of(request)
     body = await bodies.take(request, CallbackIn)
     url = check_http_url("callback_url", body.callback_url, userinfo=False)
-    await runtime.egress.check(url)
+    await runtime.egress.check(url, principal_of(request).allowance)
     async with transaction(request) as conn:
         shown = await service.set_callback(
             conn,

@@ -134,7 +134,7 @@ async def register_node(request: Request[Any, Any, Any]) -> RegisteredOut:
     runtime = runtime_of(request)
     body = await bodies.take(request, RegisterIn, limit=REGISTRATION_LIMIT)
     wanted = _registration(body, runtime.new_id(INSTANCE_PREFIX))
-    await runtime.egress.check(wanted.base_url, field="base_url")
+    await runtime.egress.check(wanted.base_url, principal_of(request).allowance, field="base_url")
     async with transaction(request) as conn:
         await own(conn, principal_of(request), wanted.node_id, agent(request, wanted.node_id))
         instance = await service.register(conn, wanted, actor=agent(request, wanted.node_id), new_id=runtime.new_id)

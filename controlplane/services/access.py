@@ -7,27 +7,32 @@ from msgspec import Struct
 
 from controlplane.domain import keys as rules
 from controlplane.domain.access import Principal
-from controlplane.domain.errors import FieldFault, KeyNotFound, NodeOwned
+from controlplane.domain.errors import FieldFault, KeyNotFound, NodeNotFound, NodeOwned
 from controlplane.domain.events import Actor, Fact, FactType
 from controlplane.domain.keys import Key
-from controlplane.storage import clock, history, keys
+from controlplane.storage import clock, history, keys, nodes
 from controlplane.storage.engine import Connection
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A key to be made: its name, its scopes, the node it is bound to, and in how long it ends."""
+    """A key to be made: its name, its scopes, the node it is bound to, and in how long it ends.
+
+    `allow` is what its node may have called, `dangerous` whether that may be wide, see `domain.keys.check_allow`.
+    """
 
     name: str
     scopes: tuple[str, ...]
     node_id: str | None = None
     expires_in: timedelta | None = None
+    allow: tuple[str, ...] = ()
+    dangerous: bool = False
 
 
 async def create(conn: Connection, wanted: Wanted, *, entropy: bytes, actor: Actor) -> tuple[Key, str]:
     """Make a key; the text is shown now and never again.
 
     Raises:
-        FieldFault: the scopes do not go together.
+        FieldFault: the scopes do not go together, or what it may have called is wrong.
     """
     scopes = rules.check_scopes(wanted.scopes, wanted.node_id)
     key_id, text, digest = rules.mint(entropy)
@@ -118,15 +123,21 @@ async def acts_for(conn: Connection, principal: Principal, node_id: str) -> None
 
 
 async def move_node(conn: Connection, node_id: str, key_id: str, actor: Actor) -> None:
-    """Give a node to another key.
+    """Give a node to another key: the one before may no longer act for it, and its allowance serves it no more.
 
     Raises:
-        KeyNotFound: no such key, or none that an agent can use for this node.
+        KeyNotFound: no such key, or none that an agent can use for this node now.
+        NodeNotFound: nobody has named this node yet, so that it is nobody's.
     """
     key = await keys.get(conn, key_id)
-    if key is None or rules.Scope.AGENT not in key.scopes or key.node_id not in {None, node_id}:
-        raise KeyNotFound
-    data = {"from": await keys.owner_of(conn, node_id), "to": key_id}
+    if key is None or not rules.serves(key, node_id, await clock.now(conn)):
+        raise KeyNotFound(f"No key {key_id} is in use that an agent may use for {node_id}; see `holdshort keys list`.")
+    before = await keys.owner_of(conn, node_id)
+    if before is None and await nodes.get(conn, node_id) is None:
+        raise NodeNotFound
+    if before == key_id:
+        return
+    data = {"from": before, "to": key_id}
     await keys.move_node(conn, node_id, key_id)
     await history.record(conn, Fact(type=FactType.NODE_MOVED, actor=actor, node_id=node_id, data=data))
 
@@ -144,6 +155,7 @@ def _key(wanted: Wanted, key_id: str, scopes: Iterable[rules.Scope], at: datetim
         scopes=tuple(scopes),
         node_id=wanted.node_id,
         created_at=at,
+        allow=rules.check_allow(wanted.allow, wanted.node_id, dangerous=wanted.dangerous),
         expires_at=None if wanted.expires_in is None else at + wanted.expires_in,
     )
 
@@ -153,6 +165,7 @@ def _fact(type_: FactType, key: Key, actor: Actor, **more: object) -> Fact:
         "key_id": key.key_id,
         "name": key.name,
         "scopes": list(key.scopes),
+        "allow": list(key.allow),
         "expires_at": key.expires_at,
     }
     return Fact(type=type_, actor=actor, node_id=key.node_id, data=data | more)

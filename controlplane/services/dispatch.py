@@ -49,7 +49,7 @@ async def claim(
     if not hungry:
         return []
     fleets = await _fleets(conn, hungry, concurrency)
-    skills = {one.node_id: one.skills for one in hungry}
+    known = {one.node_id: one for one in hungry}
     rooms = {
         node_id: max(0, min(limit, fleet.room, TRIES_A_NODE - in_hand.get(node_id, 0)))
         for node_id, fleet in fleets.items()
@@ -69,7 +69,7 @@ async def claim(
             taking.append(Taking(place.execution_id, None, UNSERVED_SECONDS, why))
         else:
             taking.append(Taking(place.execution_id, instance.instance_id))
-            claimed.append(_dispatch(after, place, instance, skill=place.reasoner in skills[instance.node_id]))
+            claimed.append(_dispatch(after, place, instance, known[instance.node_id]))
     await dispatches.take(conn, taking)
     await cases.save(conn, changes, new_id)
     return claimed
@@ -162,7 +162,7 @@ def _assign(case: Case, place: Due, fleet: Fleet) -> tuple[Case, Instance | None
     return after, instance if after.execution.fence > case.execution.fence else None, None
 
 
-def _dispatch(case: Case, place: Due, instance: Instance, *, skill: bool) -> Dispatch:
+def _dispatch(case: Case, place: Due, instance: Instance, node: Hungry) -> Dispatch:
     run = case.execution
     return Dispatch(
         execution_id=run.execution_id,
@@ -176,7 +176,8 @@ def _dispatch(case: Case, place: Due, instance: Instance, *, skill: bool) -> Dis
         replay=instance.replay,
         taken=place.taken,
         reasoner=place.reasoner or "",
-        skill=skill,
+        skill=place.reasoner in node.skills,
+        allow=node.allow,
         input=place.input,
         reason=run.status_reason,
         run_id=place.run_id,

@@ -1,4 +1,4 @@
-"""The tables of who may do what: keys, what proves them, and whose each node is."""
+"""The tables of who may do what: keys, what proves them, whose each node is, and who signs webhooks with what."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -12,6 +12,7 @@ api_keys = sa.Table(
     text("name"),
     sa.Column("scopes", ARRAY(sa.Text), nullable=False),
     text("node_id", nullable=True),
+    sa.Column("allow", ARRAY(sa.Text), nullable=False, server_default="{}"),
     sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     moment("expires_at", nullable=True),
     moment("revoked_at", nullable=True),
@@ -21,6 +22,7 @@ api_keys = sa.Table(
     ),
     sa.CheckConstraint("NOT 'agent' = ANY (scopes) OR cardinality(scopes) = 1", name="api_keys_asks_or_decides"),
     sa.CheckConstraint("node_id IS NULL OR 'agent' = ANY (scopes)", name="api_keys_node_of_agent"),
+    sa.CheckConstraint("cardinality(allow) = 0 OR node_id IS NOT NULL", name="api_keys_allow_of_node"),
 )
 
 key_secrets = sa.Table(
@@ -39,4 +41,25 @@ node_owners = sa.Table(
     sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id"), nullable=False),
     sa.Column("since", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     sa.Index("node_owners_by_key", "key_id"),
+)
+
+senders = sa.Table(
+    "senders",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
+    moment("revoked_at", nullable=True),
+    sa.CheckConstraint("name ~ '^[a-z][a-z0-9-]{0,31}$'", name="senders_name"),
+)
+
+sender_secrets = sa.Table(
+    "sender_secrets",
+    metadata,
+    sa.Column("secret_id", sa.Text, primary_key=True),
+    sa.Column("sender", sa.Text, sa.ForeignKey("senders.name"), nullable=False),
+    text("sealed"),
+    sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
+    moment("valid_until", nullable=True),
+    sa.CheckConstraint("starts_with(sealed, 'hsv1.')", name="sender_secrets_sealed"),
+    sa.Index("sender_secrets_of_sender", "sender"),
 )

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from controlplane.domain.dispatching import LEASE, DispatchKind
 from controlplane.domain.nodes import Instance, InstanceStatus
+from controlplane.storage.allowances import allowed_to
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
@@ -23,11 +24,15 @@ _DUE = sa.and_(dispatches.c.due_at <= MOMENT, _FREE)
 
 
 class Hungry(Struct, frozen=True):
-    """A node with something due, how much it may run at once (None: the server's own limit), and its skills."""
+    """A node with something due, how much it may run at once (None: the server's own limit), and its skills.
+
+    `allow` is what its own key lets be called.
+    """
 
     node_id: str
     max_concurrent: int | None
     skills: frozenset[str]
+    allow: tuple[str, ...]
 
 
 class Due(Struct, frozen=True, kw_only=True):
@@ -216,7 +221,7 @@ _WAKE = Statement(
 )
 # Nodes that have all they may work on are left out, or a crowd of them would hide those behind the limit.
 _LOCK_HUNGRY = Statement(
-    sa.select(nodes.c.node_id, nodes.c.max_concurrent, nodes.c.skills)
+    sa.select(nodes.c.node_id, nodes.c.max_concurrent, nodes.c.skills, allowed_to(nodes.c.node_id).label("allow"))
     .where(
         sa.exists().where(instances.c.node_id == nodes.c.node_id, _THERE),
         sa.exists().where(dispatches.c.node_id == nodes.c.node_id, _DUE),

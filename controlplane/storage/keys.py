@@ -17,10 +17,14 @@ _KEY = columns(api_keys, Key)
 
 
 class Found(Key, frozen=True, kw_only=True):
-    """A key with what proves it, the nodes it owns, and the database's clock when it was read."""
+    """A key with what proves it, the nodes it owns, and the database's clock when it was read.
+
+    `displaced`: the node that it is bound to is another key's.
+    """
 
     digests: tuple[bytes, ...]
     nodes: tuple[str, ...]
+    displaced: bool
     now: datetime
 
 
@@ -38,7 +42,7 @@ async def any_there(conn: Connection) -> bool:
 async def add(conn: Connection, key: Key, digest: bytes) -> None:
     """Keep a new key with its first secret."""
     values = {field: getattr(key, field) for field in Key.__struct_fields__}
-    values |= {"scopes": list(key.scopes)}
+    values |= {"scopes": list(key.scopes), "allow": list(key.allow)}
     await conn.run(sa.insert(api_keys).values(values))
     await add_secret(conn, key.key_id, digest)
 
@@ -116,6 +120,9 @@ _FIND = Statement(
         sa.func.array(
             sa.select(node_owners.c.node_id).where(node_owners.c.key_id == api_keys.c.key_id).scalar_subquery()
         ).label("nodes"),
+        sa.exists()
+        .where(node_owners.c.node_id == api_keys.c.node_id, node_owners.c.key_id != api_keys.c.key_id)
+        .label("displaced"),
         _NOW.label("now"),
     ).where(api_keys.c.key_id == sa.bindparam("key_id"))
 )

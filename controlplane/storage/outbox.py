@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from controlplane.domain.approvals import Approval
 from controlplane.domain.deliveries import CLAIMS_PER_TARGET, LEASE, Claimed, DeliveryStatus, Verdict
+from controlplane.storage.allowances import allowed_to
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
 from controlplane.storage.rows import bound_texts, columns, to_struct
@@ -81,8 +82,8 @@ async def next_due_in(conn: Connection) -> float | None:
 
 
 def _claimed(row: sa.Row[Any]) -> Claimed:
-    own = {name: getattr(row, name) for name in Claimed.__struct_fields__ if name != "approval"}
-    return Claimed(**own, approval=to_struct(row, Approval))
+    own = {name: getattr(row, name) for name in Claimed.__struct_fields__ if name not in {"approval", "allow"}}
+    return Claimed(**own, approval=to_struct(row, Approval), allow=tuple(row.allow))
 
 
 def _with_room() -> sa.Select[Any]:
@@ -125,7 +126,12 @@ def _claim_statement() -> sa.Executable:
             lease_until=_NOW + LEASE,
             last_attempt_at=_NOW,
         )
-        .returning(*mine, _NOW.label("now"), *columns(approvals, Approval))
+        .returning(
+            *mine,
+            _NOW.label("now"),
+            allowed_to(approvals.c.node_id).label("allow"),
+            *columns(approvals, Approval),
+        )
     )
 
 

@@ -12,6 +12,7 @@ from controlplane.domain.deliveries import (
     callback_body,
     judge,
 )
+from controlplane.domain.keys import allowance
 from controlplane.domain.signatures import sign_standard
 from controlplane.domain.vault import SecretUnreadable
 from controlplane.runtime import Runtime
@@ -131,4 +132,6 @@ class Dispatcher:
 
         # Only where a further round may follow does it matter whether the agent can know of this end yet.
         before = mark if claimed.approval.reopens else None
-        return await self._runtime.transport.post(claimed.url, body, headers, before_writing=before)
+        return await self._runtime.transport.post(
+            claimed.url, body, headers, before_writing=before, allowance=allowance(claimed.allow)
+        )

@@ -7,6 +7,7 @@ from functools import partial
 import structlog
 
 from controlplane.domain.dispatching import SENT_WITHIN, Dispatch, DispatchKind, cancel_request, judge, run_request
+from controlplane.domain.keys import allowance
 from controlplane.runtime import Runtime
 from controlplane.services import dispatch as service
 from controlplane.services.dispatch import Tried
@@ -78,7 +79,11 @@ class Launcher:
         url, headers, body = make(claimed)
         try:
             attempt = await self._runtime.dispatching.post(
-                url, body, headers, before_writing=partial(self._check, claimed, received)
+                url,
+                body,
+                headers,
+                before_writing=partial(self._check, claimed, received),
+                allowance=allowance(claimed.allow),
             )
         except TakenOver:
             return

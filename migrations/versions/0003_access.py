@@ -18,6 +18,7 @@ _STATEMENTS = (
         name TEXT NOT NULL,
         scopes TEXT[] NOT NULL,
         node_id TEXT,
+        allow TEXT[] DEFAULT '{}' NOT NULL,
         created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         expires_at TIMESTAMP WITH TIME ZONE,
         revoked_at TIMESTAMP WITH TIME ZONE,
@@ -25,7 +26,8 @@ _STATEMENTS = (
         PRIMARY KEY (key_id),
         CONSTRAINT api_keys_scopes CHECK (scopes <@ ARRAY['agent', 'review', 'admin'] AND cardinality(scopes) > 0),
         CONSTRAINT api_keys_asks_or_decides CHECK (NOT 'agent' = ANY (scopes) OR cardinality(scopes) = 1),
-        CONSTRAINT api_keys_node_of_agent CHECK (node_id IS NULL OR 'agent' = ANY (scopes))
+        CONSTRAINT api_keys_node_of_agent CHECK (node_id IS NULL OR 'agent' = ANY (scopes)),
+        CONSTRAINT api_keys_allow_of_node CHECK (cardinality(allow) = 0 OR node_id IS NOT NULL)
     )
     """,
     """
@@ -49,6 +51,30 @@ _STATEMENTS = (
     """,
     """
     CREATE INDEX node_owners_by_key ON node_owners (key_id)
+    """,
+    """
+    CREATE TABLE senders (
+        name TEXT NOT NULL,
+        created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+        revoked_at TIMESTAMP WITH TIME ZONE,
+        PRIMARY KEY (name),
+        CONSTRAINT senders_name CHECK (name ~ '^[a-z][a-z0-9-]{0,31}$')
+    )
+    """,
+    """
+    CREATE TABLE sender_secrets (
+        secret_id TEXT NOT NULL,
+        sender TEXT NOT NULL,
+        sealed TEXT NOT NULL,
+        created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+        valid_until TIMESTAMP WITH TIME ZONE,
+        PRIMARY KEY (secret_id),
+        FOREIGN KEY(sender) REFERENCES senders (name),
+        CONSTRAINT sender_secrets_sealed CHECK (starts_with(sealed, 'hsv1.'))
+    )
+    """,
+    """
+    CREATE INDEX sender_secrets_of_sender ON sender_secrets (sender)
     """,
     """
     ALTER TABLE executions ADD COLUMN started_by TEXT
