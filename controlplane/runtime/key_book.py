@@ -112,7 +112,7 @@ class KeyBook:
 
 def _principal(found: Found) -> Principal:
     owned = frozenset(found.nodes)
-    bound = frozenset({found.node_id}) if found.node_id is not None else frozenset[str]()
+    bound = frozenset[str]() if found.node_id is None or found.displaced else frozenset({found.node_id})
     return Principal(
         key_id=found.key_id,
         name=found.name,
@@ -120,6 +120,7 @@ def _principal(found: Found) -> Principal:
         node_id=found.node_id,
         owned=owned,
         nodes=bound if found.node_id is not None else owned,
+        allowance=() if found.displaced else rules.allowance(found.allow),
     )
 
 
