@@ -21,6 +21,7 @@ def prepare() -> settings.Settings:
     """
     found = settings.load(os.environ, root=os.geteuid() == 0)
     telemetry.configure(found.log_format, found.log_level)
+    telemetry.guard_process()
     for sender in weak(found.webhook_secrets):
         telemetry.logger("settings").warning("webhook_secret_is_short", sender=sender, least=16)
     for sender in untried(found.webhook_secrets):

@@ -53,7 +53,9 @@ async def migrate(url: str) -> Migrated:
         SchemaUnknown: the database is at a revision that this server does not know.
         DatabaseUnavailable: the database is away.
     """
-    engine = create_async_engine(DRIVER, async_creator=partial(connect, url, timeout=10), poolclass=NullPool)
+    engine = create_async_engine(
+        DRIVER, async_creator=partial(connect, url, timeout=10), poolclass=NullPool, hide_parameters=True
+    )
     try:
         with unavailable():
             async with engine.begin() as conn:

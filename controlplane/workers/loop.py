@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from controlplane import telemetry
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.runtime import Pulse
 
@@ -35,7 +36,7 @@ async def _guarded(name: str, step: Step) -> float:
         async with asyncio.timeout(WATCHDOG_SECONDS):
             return await step()
     except DatabaseUnavailable as error:
-        _log.warning("worker_waits_for_database", worker=name, cause=str(error.__cause__))
+        _log.warning("worker_waits_for_database", worker=name, cause=telemetry.said(error.__cause__))
     except TimeoutError:
         _log.error("worker_stalled", worker=name, seconds=WATCHDOG_SECONDS)
     except Exception:

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from controlplane import telemetry
 from controlplane.runtime import Pulse, Runtime
 from controlplane.storage import history
 from controlplane.storage.notify import LISTENER_FAULTS, PING_SECONDS, listen, notify
@@ -62,7 +63,7 @@ async def listen_for_ever(runtime: Runtime, heard: Pulse) -> None:
         try:
             await _listen(url, heard)
         except LISTENER_FAULTS as error:
-            _log.warning("listener_lost", cause=str(error))
+            _log.warning("listener_lost", cause=telemetry.said(error))
         await asyncio.sleep(1.0)
 
 
