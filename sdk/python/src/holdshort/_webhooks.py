@@ -1,11 +1,11 @@
 """Signing and verifying decisions: HMAC-SHA256 over the bytes as sent, in each of the schemes a receiver may meet."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from typing import Literal
 
 from holdshort._errors import InvalidSignature, StaleSignature
@@ -16,9 +16,12 @@ _HEX_HEADERS = ("x-webhook-signature", "x-hub-signature-256", "x-hax-signature")
 _STANDARD = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _MOST_SIGNATURES = 10
 _MOST_SECRETS = 5
-_HEX = re.compile(rb"[0-9a-fA-F]{64}")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
 _TIME = re.compile(r"[0-9]{1,12}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# The last digit before the padding carries four bits only: one text for each signature.
+_ENTRY = re.compile(r"v1,([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)")
+_SPACE = " \t"
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
@@ -92,10 +95,10 @@ def verify(headers: Headers, body: bytes, secrets: Sequence[str], *, now: int) -
     """
     if not secrets:
         raise InvalidSignature("no secret is configured, so nothing can be proven", code="not_configured")
-    candidates = list(_candidates(headers, body))
     if not _any_sent(headers):
         raise InvalidSignature("no signature header was sent", code="missing_signature")
-    held = [each for each in candidates[:_MOST_SIGNATURES] if _holds(each, secrets[:_MOST_SECRETS])]
+    candidates = islice(_candidates(headers, body), _MOST_SIGNATURES)
+    held = [each for each in candidates if _holds(each, secrets[:_MOST_SECRETS])]
     for each in held:
         if each.time is None or abs(now - int(each.time)) <= TOLERANCE_S:
             return Verified(each.scheme, each.webhook_id)
@@ -104,16 +107,16 @@ def verify(headers: Headers, body: bytes, secrets: Sequence[str], *, now: int) -
 
 def standard_holds(headers: Headers, body: bytes, secret: str) -> bool:
     """True when a Standard Webhooks signature holds under this secret, whatever its time."""
-    standard = [each for each in _candidates(headers, body) if each.scheme == "standard"]
-    return any(_holds(each, [secret]) for each in standard[:_MOST_SIGNATURES])
+    return any(_holds(each, [secret]) for each in islice(_standard(_pairs(headers), body), _MOST_SIGNATURES))
 
 
 def standard_key(secret: str) -> bytes:
     """The key of the standard scheme: what follows `whsec_` decoded from base64, any other text as it is."""
     if secret.startswith("whsec_"):
         try:
-            return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-        except binascii.Error:
+            # An empty key would let anybody sign, so nothing after the prefix is no base64 secret.
+            return base64.b64decode(secret.removeprefix("whsec_"), validate=True) or secret.encode()
+        except ValueError:
             return secret.encode()
     return secret.encode()
 
@@ -129,12 +132,12 @@ def _holds(candidate: _Candidate, secrets: Sequence[str]) -> bool:
 
 def _pairs(headers: Headers) -> list[tuple[str, str]]:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name.lower(), value) for name, value in pairs]
+    return [(name.lower(), value.strip(_SPACE)) for name, value in pairs]
 
 
 def _any_sent(headers: Headers) -> bool:
     names = {*_HEX_HEADERS, "webhook-signature"}
-    return any(name in names and value.strip() for name, value in _pairs(headers))
+    return any(name in names and value for name, value in _pairs(headers))
 
 
 def _candidates(headers: Headers, body: bytes) -> Iterator[_Candidate]:
@@ -142,41 +145,29 @@ def _candidates(headers: Headers, body: bytes) -> Iterator[_Candidate]:
     yield from _standard(pairs, body)
     for name, value in pairs:
         if name in _HEX_HEADERS:
-            yield from _timestamped(value, body) if "=" in value and "sha256=" not in value else _bare(value, body)
-
-
-def _bare(value: str, body: bytes) -> Iterator[_Candidate]:
-    digits = value.strip().removeprefix("sha256=").encode("utf-8", "replace")
-    if _HEX.fullmatch(digits):
-        yield _Candidate("body", bytes.fromhex(digits.decode()), body, None, None)
+            mac = _unhex(value.removeprefix("sha256="))
+            yield from _timestamped(value, body) if mac is None else [_Candidate("body", mac, body, None, None)]
 
 
 def _timestamped(value: str, body: bytes) -> Iterator[_Candidate]:
-    parts = [part.strip(" ").partition("=")[::2] for part in value.split(",")]
+    parts = [part.strip(_SPACE).partition("=")[::2] for part in value.split(",")]
     times = [text for name, text in parts if name == "t"]
     if len(times) != 1 or not _TIME.fullmatch(times[0]):
         return
     signed = f"{times[0]}.".encode() + body
     for name, text in parts:
-        digits = text.encode("utf-8", "replace")
-        if name == "v1" and _HEX.fullmatch(digits):
-            yield _Candidate("timestamped", bytes.fromhex(digits.decode()), signed, times[0], None)
+        mac = _unhex(text) if name == "v1" else None
+        if mac is not None:
+            yield _Candidate("timestamped", mac, signed, times[0], None)
 
 
 def _standard(pairs: list[tuple[str, str]], body: bytes) -> Iterator[_Candidate]:
     ids, times, lists = ([value for name, value in pairs if name == wanted] for wanted in _STANDARD)
-    if len(ids) != 1 or len(times) != 1 or not _ID.fullmatch(ids[0]) or not _TIME.fullmatch(times[0]):
-        return
-    signed = f"{ids[0]}.{times[0]}.".encode() + body
-    for entry in " ".join(lists).split(" "):
-        version, _, text = entry.partition(",")
-        mac = _decoded(text) if version == "v1" else b""
-        if mac:
-            yield _Candidate("standard", mac, signed, times[0], ids[0])
+    entries = filter(None, map(_ENTRY.fullmatch, " ".join(lists).split()))
+    for entry, webhook_id, time in product(entries, filter(_ID.fullmatch, ids), filter(_TIME.fullmatch, times)):
+        signed = f"{webhook_id}.{time}.".encode() + body
+        yield _Candidate("standard", base64.b64decode(entry[1]), signed, time, webhook_id)
 
 
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""
+def _unhex(digits: str) -> bytes | None:
+    return bytes.fromhex(digits) if _HEX.fullmatch(digits) else None
