@@ -17,7 +17,9 @@ import platformdirs
 from controlplane.domain import keys
 from controlplane.domain.allow_list import Entry
 from controlplane.domain.allow_list import parse as parse_allow_list
+from controlplane.domain.egress_ranges import Network
 from controlplane.domain.errors import FieldFault, HoldshortError
+from controlplane.domain.proxies import parse as parse_proxies
 from controlplane.domain.urls import check_http_url
 from controlplane.domain.vault import MasterKey, parse_master_keys
 from controlplane.domain.webhook_secrets import WebhookSecret
@@ -97,6 +99,12 @@ SETTINGS = (
         " file that only grows, or an http(s) URL that takes a line of JSON by POST (under the rule for callbacks).",
     ),
     Setting("HOLDSHORT_LISTEN", "on", "`off`: no LISTEN connection; changes are seen by polling within 1 s."),
+    Setting(
+        "HOLDSHORT_TRUSTED_PROXIES",
+        "",
+        "Proxies in front of this server, comma-separated addresses or networks (`10.0.0.5`, `fd12::/64`): the address"
+        " of a caller is then the last of `X-Forwarded-For` that is none of them. Nobody else's is believed.",
+    ),
     Setting("HOLDSHORT_PUBLIC_URL", "", "The address under which people and agents reach this server; builds links."),
     Setting(
         "HOLDSHORT_HOME",
@@ -123,7 +131,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     """What one server process was told at its start; see `SETTINGS` for each field's meaning.
 
     Database URLs are `postgresql://...` whichever spelling was given. Passwords and secrets are not in `repr`.
-    `open_mode` comes from no variable: the commands for one developer's machine set it where they listen on loopback.
+    Two come from no variable: `open_mode`, which the commands for one developer's machine set where they listen on
+    loopback, and `processes`, which says how many serve on this process's socket and so divide a limit.
     """
 
     database_url: str | None = None
@@ -144,11 +153,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     bootstrap_admin_key: str | None = None
     audit_heads: str | None = None
     listen: bool = True
+    trusted_proxies: tuple[Network, ...] = ()
     public_url: str | None = None
     home: Path = SYSTEM_HOME
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     open_mode: bool = False
+    processes: int = 1
 
     def __repr__(self) -> str:
         """Every field, with the passwords of URLs and all secrets masked."""
@@ -194,6 +205,7 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         listen=reader.read("LISTEN", _on_or_off, True),
         master_keys=reader.read("MASTER_KEYS", parse_master_keys, ()),
         bootstrap_admin_key=reader.read("BOOTSTRAP_ADMIN_KEY", _api_key, None),
+        trusted_proxies=reader.read("TRUSTED_PROXIES", parse_proxies, ()),
         public_url=reader.read("PUBLIC_URL", _public_url, None),
         home=reader.read("HOME", _absolute, default_home),
         log_format=reader.read("LOG_FORMAT", _one_of({"console": "console", "json": "json"}), "console"),

@@ -47,6 +47,12 @@ class NotFound(HoldshortError):
     code = "not_found"
 
 
+class PreflightRefused(HoldshortError):
+    """Pages of other origins may not call this API, so no preflight is granted; call it from a server."""
+
+    code = "preflight_refused"
+
+
 class MethodNotAllowed(HoldshortError):
     """This address takes another method; see the Allow header."""
 
@@ -165,6 +171,16 @@ class NodeOwned(HoldshortError):
     """The node belongs to another key; use that one, or have an admin move the node."""
 
     code = "node_owned"
+
+
+class TooManyFailures(HoldshortError):
+    """Too many wrong keys or signatures came from here; correct yours, a right one is taken at any time."""
+
+    code = "too_many_failures"
+
+    def __init__(self, seconds: int) -> None:
+        """Say in how many seconds failures are counted anew."""
+        super().__init__(retry_after_seconds=seconds)
 
 
 class NodeNotFound(HoldshortError):

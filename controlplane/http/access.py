@@ -8,6 +8,7 @@ from litestar.handlers import BaseRouteHandler
 from controlplane.domain import keys
 from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
 from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
+from controlplane.http.throttle import counted, is_suspect
 from controlplane.runtime import Runtime
 
 HEADER = "x-api-key"
@@ -22,13 +23,17 @@ async def guard(asked: Asked, handler: BaseRouteHandler) -> None:
         KeyInUrl: a key stands in the query.
         NotAuthenticated: the route needs a key, and none was sent.
         InvalidKey: the key is none of ours, or no good any more.
+        TooManyFailures: the same, after many such failures from the caller's address.
         NotAllowed: the key is of another scope; or nobody said what the route is for.
     """
     _refuse_in_url(asked)
     access = handler.opt.get("access")
     if access is Access.PUBLIC:
         return
-    principal = await _principal(asked)
+    try:
+        principal = await _principal(asked)
+    except InvalidKey as refusal:
+        raise counted(asked, refusal) from None
     check(principal, access or Access.NOBODY)
     asked.state.principal = principal
     asked.state.access = access
@@ -42,7 +47,9 @@ async def _principal(asked: Asked) -> Principal:
             return ANYBODY_HERE
         raise NotAuthenticated
     presented = keys.read(sent)
-    principal = await runtime.keys.recognise(presented) if presented is not None else None
+    if presented is None:
+        raise InvalidKey
+    principal = await runtime.keys.recognise(presented, suspect=is_suspect(asked))
     if principal is None:
         raise InvalidKey
     return principal

@@ -3,15 +3,17 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from litestar import Request
+from litestar.connection import ASGIConnection
 
-from controlplane.domain.access import Principal, Reach
-from controlplane.domain.errors import FieldFault
+from controlplane.domain.access import Principal, Reach, check
+from controlplane.domain.errors import FieldFault, InvalidKey, NotAuthenticated
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import Scope
+from controlplane.domain.proxies import client_of
 from controlplane.runtime import Runtime, Wait
 from controlplane.storage.engine import Connection
 
@@ -21,9 +23,10 @@ MAX_LABEL = 255
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 AnyRequest = Request[Any, Any, Any]
+Anybody = ASGIConnection[Any, Any, Any, Any]
 
 
-def runtime_of(request: AnyRequest) -> Runtime:
+def runtime_of(request: Anybody) -> Runtime:
     """The process's runtime."""
     runtime: Runtime = request.app.state.runtime
     return runtime
@@ -40,14 +43,52 @@ def reach_of(request: AnyRequest) -> Reach:
     return principal_of(request).reach(request.state.access)
 
 
-def transaction(request: AnyRequest) -> AbstractAsyncContextManager[Connection]:
-    """A transaction in which nothing beyond the caller's reach is found."""
-    return runtime_of(request).transaction(reach_of(request))
+def reads_for_agent(request: AnyRequest) -> bool:
+    """Whether what is read here is known to its agent from then on: a person who reads it is not its agent."""
+    return Scope.AGENT in principal_of(request).scopes
 
 
-def looking(request: AnyRequest) -> AbstractAsyncContextManager[Connection]:
+async def still_here(request: AnyRequest, *, fresh: bool = False) -> None:
+    """Make sure that a caller is still who came: a body may have come slowly, or a call been held open meanwhile.
+
+    Args:
+        request: what is answered; who calls and what is theirs are brought up to date.
+        fresh: look it up anew.
+
+    Raises:
+        InvalidKey: the key is no good any more.
+        NotAuthenticated: there was none, and open mode has ended.
+    """
+    runtime, key_id = runtime_of(request), principal_of(request).key_id
+    if key_id is None:
+        if not runtime.open:
+            raise NotAuthenticated
+        return
+    principal = await runtime.keys.standing(key_id, fresh=fresh)
+    if principal is None:
+        raise InvalidKey
+    check(principal, request.state.access)
+    request.state.principal = principal
+
+
+@asynccontextmanager
+async def transaction(request: AnyRequest) -> AsyncIterator[Connection]:
+    """A transaction in which nothing beyond the caller's reach is found.
+
+    Raises:
+        InvalidKey, NotAuthenticated: as `still_here`.
+    """
+    await still_here(request)
+    async with runtime_of(request).transaction(reach_of(request)) as conn:
+        yield conn
+
+
+@asynccontextmanager
+async def looking(request: AnyRequest) -> AsyncIterator[Connection]:
     """As `transaction`, for looking only."""
-    return runtime_of(request).look(reach_of(request))
+    await still_here(request)
+    async with runtime_of(request).look(reach_of(request)) as conn:
+        yield conn
 
 
 def agent(request: AnyRequest, node_id: str) -> Actor:
@@ -74,9 +115,12 @@ def label_of(request: AnyRequest, header: str) -> str | None:
     return value or None
 
 
-def address_of(request: AnyRequest) -> str | None:
-    """The caller's address."""
-    return request.client.host if request.client else None
+def address_of(request: Anybody) -> str | None:
+    """The caller's address; behind proxies that are trusted the one that they forward."""
+    trusted = runtime_of(request).settings.trusted_proxies
+    peer = request.client.host if request.client else None
+    forwarded = request.headers.getall("x-forwarded-for", []) if trusted else []
+    return client_of(peer, forwarded, trusted)
 
 
 def base_of(request: AnyRequest) -> str | None:

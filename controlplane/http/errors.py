@@ -19,6 +19,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.FieldFault: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.CallbackUrlRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.PreflightRefused: HTTPStatus.FORBIDDEN,
     errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.ExecutionNotFound: HTTPStatus.NOT_FOUND,
     errors.ApprovalNotFound: HTTPStatus.NOT_FOUND,
@@ -36,6 +37,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.DeliverySettled: HTTPStatus.CONFLICT,
     errors.NotAuthenticated: HTTPStatus.UNAUTHORIZED,
     errors.InvalidKey: HTTPStatus.UNAUTHORIZED,
+    errors.TooManyFailures: HTTPStatus.TOO_MANY_REQUESTS,
     errors.KeyNotFound: HTTPStatus.NOT_FOUND,
     errors.KeyInUrl: HTTPStatus.BAD_REQUEST,
     errors.NotAllowed: HTTPStatus.FORBIDDEN,
@@ -65,7 +67,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-_RETRY = {errors.DatabaseUnavailable, errors.TooManyParked, errors.QueueFull}
+_RETRY = {errors.DatabaseUnavailable, errors.SenderUnreadable, errors.TooManyParked, errors.QueueFull, errors.TooManyFailures}
 _log = structlog.get_logger()
 
 
@@ -78,7 +80,8 @@ def markdown_table() -> str:
 def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
     """The status, headers and body of an error's reply."""
     status = STATUS[type(error)]
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if type(error) in _RETRY else {}
+    seconds = error.extra.get("retry_after_seconds", RETRY_AFTER_SECONDS)
+    headers = {"Retry-After": str(seconds)} if type(error) in _RETRY else {}
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": status.phrase,

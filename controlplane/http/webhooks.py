@@ -7,9 +7,12 @@ from litestar import Request, Response, post
 from msgspec import Struct
 
 from controlplane.domain import parking, signatures
+from controlplane.domain.errors import SignatureInvalid
+from controlplane.domain.signatures import Verified
 from controlplane.http import bodies, inbound
 from controlplane.http.deciding import DecisionOut, decision_out
 from controlplane.http.deps import address_of, runtime_of
+from controlplane.http.throttle import counted
 from controlplane.services import webhooks as service
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed
 
@@ -37,9 +40,7 @@ async def approval_response(request: Request[Any, Any, Any]) -> Response[Decisio
     runtime = runtime_of(request)
     settings = runtime.settings
     raw = await bodies.read(request, limit=bodies.MIB)
-    verified = signatures.verify(
-        list(request.scope["headers"]), raw, secrets=settings.webhook_secrets, now=runtime.unix()
-    )
+    verified = _verified(request, raw)
     received = inbound.parse(raw)
     if isinstance(received, inbound.Ignored):
         return Response(IgnoredOut("ignored", received.type))
@@ -56,6 +57,16 @@ async def approval_response(request: Request[Any, Any, Any]) -> Response[Decisio
     async with runtime.transaction() as conn:
         result = await service.receive(conn, incoming, policy, runtime.new_id)
     return _reply(result)
+
+
+def _verified(request: Request[Any, Any, Any], raw: bytes) -> Verified:
+    runtime = runtime_of(request)
+    try:
+        return signatures.verify(
+            list(request.scope["headers"]), raw, secrets=runtime.settings.webhook_secrets, now=runtime.unix()
+        )
+    except SignatureInvalid as refusal:
+        raise counted(request, refusal) from None
 
 
 def _reply(result: Applied | Replayed | KeptForLater) -> Response[DecisionOut | ParkedOut | IgnoredOut]:

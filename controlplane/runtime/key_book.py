@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from controlplane.domain import keys as rules
 from controlplane.domain.access import Principal
+from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.keys import Presented
 from controlplane.storage.keys import Found
 
 FRESH_SECONDS = 2.0
 REMEMBERED = 10_000
+TURN_SECONDS = 15.0
 USED_EVERY = timedelta(seconds=30)
 
 Find = Callable[[str], Awaitable[Found | None]]
@@ -48,17 +50,28 @@ class KeyBook:
         self._used: dict[str, datetime] = {}
         self._noted: dict[str, datetime] = {}
 
-    async def recognise(self, presented: Presented, *, fresh: bool = False) -> Principal | None:
+    async def recognise(self, presented: Presented, *, fresh: bool = False, suspect: bool = False) -> Principal | None:
         """Who calls with this key; None when it is no good.
 
         Args:
+        self._invented: dict[str, _Entry] = {}
+        self._line = asyncio.Semaphore(1)
+        self._reading: dict[str, asyncio.Task[_Entry]] = {}
             presented: the key as sent.
             fresh: look it up anew, as what it owns may have grown on another replica.
         """
-        entry = await self._entry(presented.key_id, fresh=fresh)
-        if entry.found is None or not rules.holds(presented, entry.found.digests):
+        if suspect and presented.key_id not in self._entries:
+            entry = await self._in_line(presented.key_id, fresh=fresh)
+        else:
+            entry = await self._entry(presented.key_id, fresh=fresh)
+        if entry.found is None:
             return None
         now = entry.now(_clock())
+            suspect: it comes from where many wrong ones came from: where this process has not met the key before, it
+                is looked up one at a time, so that a flood of invented ids takes one connection and no more.
+
+        Raises:
+            DatabaseUnavailable: those that are looked up one at a time took 15 s before it.
         if not rules.usable(entry.found, now):
             return None
         self._used[presented.key_id] = now
@@ -99,15 +112,34 @@ class KeyBook:
         return due
 
     async def _entry(self, key_id: str, *, fresh: bool) -> _Entry:
-        known = self._entries.get(key_id)
+        known = self._entries.get(key_id) or self._invented.get(key_id)
         if known is not None and not fresh and _clock() - known.at < FRESH_SECONDS:
             return known
         at = _clock()
-        entry = _Entry(await self._find(key_id), at)
-        if len(self._entries) >= REMEMBERED:
-            self._entries.clear()
-        self._entries[key_id] = entry
-        return entry
+        found = {one.key_id: one for one in await self._find(key_ids, known)}
+        read = {key_id: _Entry(found.get(key_id), at) for key_id in key_ids}
+        for key_id, entry in read.items():
+            self._remember(key_id, entry)
+        return read
+
+    def _remember(self, key_id: str, entry: _Entry) -> None:
+        # Apart, so that invented ids never make a key of ours unknown.
+        entries = self._invented if entry.found is None else self._entries
+        self._entries.pop(key_id, None)
+        if len(entries) >= REMEMBERED:
+            del entries[next(iter(entries))]
+        entries[key_id] = entry
+
+    async def _in_line(self, key_id: str, *, fresh: bool) -> _Entry:
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._line.acquire()
+        except TimeoutError:
+            raise DatabaseUnavailable from None
+        try:
+            return await self._entry(key_id, fresh=fresh)
+        finally:
+            self._line.release()
 
 
 def _principal(found: Found) -> Principal:

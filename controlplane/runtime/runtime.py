@@ -18,6 +18,7 @@ from controlplane.domain.egress import Endpoint, Policy
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.ids import time_ordered
+from controlplane.domain.throttle import Failures
 from controlplane.domain.vault import NONCE_BYTES, Vault
 from controlplane.runtime.ends import Ends
 from controlplane.runtime.key_book import KeyBook
@@ -44,7 +45,8 @@ class Runtime:
 
     `waits` holds who waits for approvals, `runs` who waits for executions, by their ids. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
-    process made it grow. `egress` judges what callers want to be called; `transport` and `dispatching` call it.
+    process made it grow. `failures` counts wrong keys and signatures. `egress` judges what callers want to be called;
+    `transport` and `dispatching` call it.
     """
 
     def __init__(self, settings: Settings, own: tuple[Endpoint, ...] = ()) -> None:
@@ -71,7 +73,8 @@ class Runtime:
         self.waits = WaitHub(settings.max_waits)
         self.runs = WaitHub(settings.max_waits)
         self.ends = Ends(self._final)
-        self.keys = KeyBook(self._key)
+        self.keys = KeyBook(self._find_keys)
+        self.failures = Failures(settings.processes)
         self._vault = Vault(settings.master_keys) if settings.master_keys else None
         self.open = False
         self.due = Pulse()

@@ -32,10 +32,10 @@ def supervise(server: socket.socket, workers: int) -> None:
     Raises:
         FailedToStart: one of the first workers could not start.
     """
-    supervisor = _Supervisor(server)
+    supervisor = _Supervisor(server, workers)
     previous = {each: signal.signal(each, supervisor.note_signal) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        supervisor.run(workers)
+        supervisor.run()
     finally:
         supervisor.stop()
         for each, handler in previous.items():
@@ -43,8 +43,9 @@ def supervise(server: socket.socket, workers: int) -> None:
 
 
 class _Supervisor:
-    def __init__(self, server: socket.socket) -> None:
+    def __init__(self, server: socket.socket, workers: int) -> None:
         self._server = server
+        self._count = workers
         self._ending = False
         self._lifeline, self._held = os.pipe()
         self._workers: list[_Worker] = []
@@ -52,8 +53,8 @@ class _Supervisor:
     def note_signal(self, *_: object) -> None:
         self._ending = True
 
-    def run(self, workers: int) -> None:
-        self._workers = [_Worker(self._server, self._lifeline, first=True) for _ in range(workers)]
+    def run(self) -> None:
+        self._workers = [self._worker(first=True) for _ in range(self._count)]
         while not self._ending:
             time.sleep(POLL_SECONDS)
             self._workers = [self._replaced(worker) for worker in self._workers]
@@ -67,7 +68,10 @@ class _Supervisor:
         if time.monotonic() - worker.started < LEAST_LIFE_SECONDS:
             return worker
         _log.warning("worker_died", pid=worker.process.pid, exit_code=code)
-        return _Worker(self._server, self._lifeline, first=False)
+        return self._worker(first=False)
+
+    def _worker(self, *, first: bool) -> "_Worker":
+        return _Worker(self._server, self._lifeline, self._count, first=first)
 
     def stop(self) -> None:
         self._server.close()
@@ -81,11 +85,12 @@ class _Supervisor:
 
 
 class _Worker:
-    def __init__(self, server: socket.socket, lifeline: int, *, first: bool) -> None:
+    def __init__(self, server: socket.socket, lifeline: int, workers: int, *, first: bool) -> None:
         descriptors = (server.fileno(), lifeline)
         self.first = first
         self.started = time.monotonic()
-        self.process = subprocess.Popen([sys.executable, "-m", WORKER, *map(str, descriptors)], pass_fds=descriptors)
+        arguments = map(str, (*descriptors, workers))
+        self.process = subprocess.Popen([sys.executable, "-m", WORKER, *arguments], pass_fds=descriptors)
 
     def end(self, deadline: float) -> None:
         try:

@@ -1,4 +1,4 @@
-"""One worker process of `holdshort serve --workers N`; started by the supervisor with two inherited descriptors."""
+"""One worker process of `holdshort serve --workers N`; started by the supervisor with inherited descriptors."""
 
 import os
 import signal
@@ -6,16 +6,19 @@ import socket
 import sys
 import threading
 
+from msgspec import structs
+
 from controlplane import settings, telemetry
 from controlplane.cli.serving.application import serve_application
 from controlplane.cli.serving.server import FailedToStart
 from controlplane.cli.serving.supervisor import EXIT_FAILED_TO_START
 
 
-def main(server_descriptor: int, lifeline: int) -> int:
+def main(server_descriptor: int, lifeline: int, workers: int) -> int:
     """Serve on an inherited socket until told to stop, or until the parent is gone; the exit code."""
-    configured = settings.load(os.environ)
+    configured = structs.replace(settings.load(os.environ), processes=workers)
     telemetry.configure(configured.log_format, configured.log_level)
+    telemetry.guard_process()
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     try:
         serve_application(configured, socket.socket(fileno=server_descriptor))
@@ -30,4 +33,4 @@ def _end_with_parent(lifeline: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(*map(int, sys.argv[1:4])))
