@@ -12,14 +12,17 @@ from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from controlplane import telemetry
 from controlplane.domain.access import Access
 from controlplane.domain.egress import Endpoint
 from controlplane.domain.errors import HoldshortError
 from controlplane.http import errors
 from controlplane.http.access import guard
+from controlplane.http.headers import SafeHeaders
 from controlplane.http.openapi import document, operation_id
 from controlplane.http.request_ids import RequestIds
 from controlplane.http.routes import ROUTES
+from controlplane.http.this_machine import ThisMachineOnly
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
 from controlplane.storage import migrations
@@ -32,7 +35,7 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
     Args:
         settings: what the process was told at its start.
         workers: whether this process also expires, dispatches and listens.
-        own: where it listens, which it never calls.
+        own: where it listens, which it never calls; its ports are those that are asked for in open mode.
     """
     app = Litestar(
         route_handlers=[*ROUTES, openapi_json],
@@ -56,6 +59,9 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
         logging_config=None,
     )
     # Around everything, as the framework calls its own middleware only where a route was found.
+    ports = {endpoint.port for endpoint in own}
+    app.asgi_handler = ThisMachineOnly(app.asgi_handler, ports, lambda: app.state.runtime.open)
+    app.asgi_handler = SafeHeaders(app.asgi_handler)
     app.asgi_handler = RequestIds(app.asgi_handler, lambda: app.state.runtime.new_id("req_"))
     return app
 
@@ -76,6 +82,7 @@ def _lifespan(
 ) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        telemetry.guard_loop()
         runtime = Runtime(settings, own)
         app.state.runtime = runtime
         try:

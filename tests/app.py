@@ -14,6 +14,7 @@ from controlplane.app import create_app
 from controlplane.cli.serving.listening import endpoints, listen
 from controlplane.cli.serving.protocol import BoundedProtocol
 from controlplane.domain import signatures, webhook_secrets
+from controlplane.domain.egress import Endpoint
 from controlplane.domain.vault import parse_master_keys
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
@@ -23,6 +24,8 @@ SECRET = "a-secret-of-enough-characters"
 OTHER_SECRET = "another-secret-of-enough-characters"
 MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtb25seS4uLiE="
 PATIENCE_SECONDS = 10.0
+# Where an application without a socket is said to listen, as its client names no port.
+UNSERVED = (Endpoint("127.0.0.1", 80),)
 
 
 class Api:
@@ -91,7 +94,7 @@ def settings_for(database: Database, **changes: Any) -> Settings:
 @asynccontextmanager
 async def in_process(database: Database, *, workers: bool = False, **changes: Any) -> AsyncIterator[Api]:
     """An application that is called without a socket."""
-    app = create_app(settings_for(database, **changes), workers=workers)
+    app = create_app(settings_for(database, **changes), workers=workers, own=UNSERVED)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
     async with alive(app), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
         yield Api(app, client, "http://127.0.0.1")

@@ -149,16 +149,62 @@ class InvalidKey(HoldshortError):
     code = "invalid_key"
 
 
+class WrongHost(HoldshortError):
+    """In open mode a server answers to localhost, 127.0.0.1 and [::1] with its port only; call it so, or make a key."""
+
+    code = "wrong_host"
+
+
+class Forwarded(HoldshortError):
+    """In open mode nothing may come through a proxy, and a header tells of one; call directly, or make a key."""
+
+    code = "forwarded_request"
+
+
+class CrossOrigin(HoldshortError):
+    """In open mode no page of another origin may call; open this address by typing it, or make a key."""
+
+    code = "cross_origin"
+
+
 class KeyInUrl(HoldshortError):
     """A key must not stand in a URL, which is logged on its way; send it as X-API-Key, and revoke this one."""
 
     code = "key_in_url"
 
 
+class TooManyFailures(HoldshortError):
+    """Too many wrong keys or signatures came from here; correct yours, a right one is taken at any time."""
+
+    code = "too_many_failures"
+
+    def __init__(self, seconds: int) -> None:
+        """Say in how many seconds failures are counted anew."""
+        super().__init__(retry_after_seconds=seconds)
+
+
 class KeyNotFound(HoldshortError):
     """No such key is in use; list them with `holdshort keys list`."""
 
     code = "key_not_found"
+
+
+class SenderNotFound(HoldshortError):
+    """No such sender is kept in the database; list them with `holdshort senders list`."""
+
+    code = "sender_not_found"
+
+
+class SenderExists(HoldshortError):
+    """There is a sender of this name; give it a further secret with `holdshort senders rotate`."""
+
+    code = "sender_exists"
+
+
+class TooManySecrets(HoldshortError):
+    """All senders together have as many secrets as a webhook is tried against; end those that nobody signs with."""
+
+    code = "too_many_secrets"
 
 
 class NotAllowed(HoldshortError):
@@ -171,16 +217,6 @@ class NodeOwned(HoldshortError):
     """The node belongs to another key; use that one, or have an admin move the node."""
 
     code = "node_owned"
-
-
-class TooManyFailures(HoldshortError):
-    """Too many wrong keys or signatures came from here; correct yours, a right one is taken at any time."""
-
-    code = "too_many_failures"
-
-    def __init__(self, seconds: int) -> None:
-        """Say in how many seconds failures are counted anew."""
-        super().__init__(retry_after_seconds=seconds)
 
 
 class NodeNotFound(HoldshortError):
@@ -316,9 +352,15 @@ class SignatureStale(HoldshortError):
 
 
 class WebhookNotConfigured(HoldshortError):
-    """No webhook secret is configured; set HOLDSHORT_WEBHOOK_SECRETS and restart."""
+    """No webhook secret is configured; use `holdshort senders create`, or set HOLDSHORT_WEBHOOK_SECRETS and restart."""
 
     code = "webhook_not_configured"
+
+
+class SenderUnreadable(HoldshortError):
+    """A secret of some sender cannot be read, so the signature proves nothing; give the server its master key again."""
+
+    code = "sender_unreadable"
 
 
 class DatabaseUnavailable(HoldshortError):

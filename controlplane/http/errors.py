@@ -40,6 +40,12 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.TooManyFailures: HTTPStatus.TOO_MANY_REQUESTS,
     errors.KeyNotFound: HTTPStatus.NOT_FOUND,
     errors.KeyInUrl: HTTPStatus.BAD_REQUEST,
+    errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
+    errors.Forwarded: HTTPStatus.FORBIDDEN,
+    errors.CrossOrigin: HTTPStatus.FORBIDDEN,
+    errors.SenderNotFound: HTTPStatus.NOT_FOUND,
+    errors.SenderExists: HTTPStatus.CONFLICT,
+    errors.TooManySecrets: HTTPStatus.CONFLICT,
     errors.NotAllowed: HTTPStatus.FORBIDDEN,
     errors.NodeOwned: HTTPStatus.FORBIDDEN,
     errors.NodeNotFound: HTTPStatus.NOT_FOUND,
@@ -64,6 +70,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.SignatureInvalid: HTTPStatus.UNAUTHORIZED,
     errors.SignatureStale: HTTPStatus.UNAUTHORIZED,
     errors.WebhookNotConfigured: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.SenderUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
@@ -124,7 +131,9 @@ def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> R
 
 def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The reply to a fault of ours: nothing of it is shown, all of it is logged."""
-    _log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
+    # The route, not the path that was sent: anything may stand in that.
+    route = request.scope.get("path_template", "")
+    _log.error("request_failed", method=request.method, route=route, exc_info=error)
     return answer(request, errors.InternalError())
 
 

@@ -1,7 +1,7 @@
 """Keys in memory: a known key costs no look into the database, and a revoked one is known everywhere in seconds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ REMEMBERED = 10_000
 TURN_SECONDS = 15.0
 USED_EVERY = timedelta(seconds=30)
 
-Find = Callable[[str], Awaitable[Found | None]]
+Find = Callable[[Sequence[str], bool], Awaitable[list[Found]]]
 End = Callable[[], None]
 
 
@@ -34,31 +34,41 @@ class _Entry(Struct):
             raise RuntimeError("nothing was read")
         return self.found.now + timedelta(seconds=clock - self.at)
 
+    def usable(self, clock: float) -> bool:
+        """Whether it is a key that is neither revoked nor past its time."""
+        return self.found is not None and rules.usable(self.found, self.now(clock))
+
 
 class KeyBook:
     """Recognises keys, remembers each for two seconds, and ends what is held open under a key that ended.
 
     Args:
-        find: reads one key from the database.
+        find: reads keys from the database; False: they may be invented, so nobody else must wait for that.
     """
 
     def __init__(self, find: Find) -> None:
         """Nothing read yet."""
         self._find = find
         self._entries: dict[str, _Entry] = {}
-        self._held: dict[str, set[End]] = {}
+        self._held: dict[str | None, set[End]] = {}
+        self._keyless_ended = False
         self._used: dict[str, datetime] = {}
         self._noted: dict[str, datetime] = {}
+        self._invented: dict[str, _Entry] = {}
+        self._line = asyncio.Semaphore(1)
+        self._reading: dict[str, asyncio.Task[_Entry]] = {}
 
     async def recognise(self, presented: Presented, *, fresh: bool = False, suspect: bool = False) -> Principal | None:
         """Who calls with this key; None when it is no good.
 
         Args:
-        self._invented: dict[str, _Entry] = {}
-        self._line = asyncio.Semaphore(1)
-        self._reading: dict[str, asyncio.Task[_Entry]] = {}
             presented: the key as sent.
             fresh: look it up anew, as what it owns may have grown on another replica.
+            suspect: it comes from where many wrong ones came from: where this process has not met the key before, it
+                is looked up one at a time, so that a flood of invented ids takes one connection and no more.
+
+        Raises:
+            DatabaseUnavailable: those that are looked up one at a time took 15 s before it.
         """
         if suspect and presented.key_id not in self._entries:
             entry = await self._in_line(presented.key_id, fresh=fresh)
@@ -67,23 +77,30 @@ class KeyBook:
         if entry.found is None:
             return None
         now = entry.now(_clock())
-            suspect: it comes from where many wrong ones came from: where this process has not met the key before, it
-                is looked up one at a time, so that a flood of invented ids takes one connection and no more.
-
-        Raises:
-            DatabaseUnavailable: those that are looked up one at a time took 15 s before it.
-        if not rules.usable(entry.found, now):
+        if not rules.holds(presented, entry.found.proofs(now)) or not rules.usable(entry.found, now):
             return None
         self._used[presented.key_id] = now
         return _principal(entry.found)
 
+    async def standing(self, key_id: str, *, fresh: bool = False) -> Principal | None:
+        """Who calls, now, with a key that was recognised before; None when it is no good any more.
+
+        Args:
+            key_id: of the key.
+            fresh: look it up anew, as what it owns may have grown since.
+        """
+        entry = await self._entry(key_id, fresh=fresh)
+        return _principal(entry.found) if entry.found is not None and entry.usable(_clock()) else None
+
     @contextmanager
     def holding(self, key_id: str | None, end: End) -> Iterator[None]:
-        """While a call is held open under a key: `end` is called when that key is no good any more."""
-        if key_id is None:
-            yield
-            return
+        """While a call is held open under a key: `end` is called when that key is no good any more.
+
+        Without a key, in open mode, it is called when that ends.
+        """
         self._held.setdefault(key_id, set()).add(end)
+        if key_id is None and self._keyless_ended:
+            end()
         try:
             yield
         finally:
@@ -93,12 +110,18 @@ class KeyBook:
                 self._held.pop(key_id, None)
 
     async def review(self) -> None:
-        """Look again at every key that something is held open under, and end what must end."""
-        for key_id in list(self._held):
-            entry = await self._entry(key_id, fresh=True)
-            if entry.found is None or not rules.usable(entry.found, entry.now(_clock())):
-                for end in list(self._held.get(key_id, ())):
-                    end()
+        """Look again at every key that something is held open under, all at once, and end what must end."""
+        held = [each for each in self._held if each is not None]
+        if not held:
+            return
+        for key_id, entry in (await self._read(held, known=True)).items():
+            if not entry.usable(_clock()):
+                self._end(key_id)
+
+    def end_keyless(self) -> None:
+        """End what is held open without a key, and from now on whatever would be."""
+        self._keyless_ended = True
+        self._end(None)
 
     def take_used(self) -> dict[str, datetime]:
         """The keys whose last use is worth keeping now: at most twice a minute each."""
@@ -111,10 +134,30 @@ class KeyBook:
         self._used.clear()
         return due
 
+    def _end(self, key_id: str | None) -> None:
+        for end in list(self._held.get(key_id, ())):
+            end()
+
     async def _entry(self, key_id: str, *, fresh: bool) -> _Entry:
         known = self._entries.get(key_id) or self._invented.get(key_id)
         if known is not None and not fresh and _clock() - known.at < FRESH_SECONDS:
             return known
+        if fresh:
+            return (await self._read([key_id], known=True))[key_id]
+        reading = self._reading.get(key_id)
+        if reading is None:
+            # A key that many calls come with is read once for all of them; none of them can cancel it for the others.
+            reading = asyncio.create_task(self._read_one(key_id, known=known is not None and known.found is not None))
+            self._reading[key_id] = reading
+        return await asyncio.shield(reading)
+
+    async def _read_one(self, key_id: str, *, known: bool) -> _Entry:
+        try:
+            return (await self._read([key_id], known=known))[key_id]
+        finally:
+            del self._reading[key_id]
+
+    async def _read(self, key_ids: Sequence[str], *, known: bool) -> dict[str, _Entry]:
         at = _clock()
         found = {one.key_id: one for one in await self._find(key_ids, known)}
         read = {key_id: _Entry(found.get(key_id), at) for key_id in key_ids}

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
@@ -76,6 +76,7 @@ class Runtime:
         self.keys = KeyBook(self._find_keys)
         self.failures = Failures(settings.processes)
         self._vault = Vault(settings.master_keys) if settings.master_keys else None
+        self._may_stand_open = settings.open_mode
         self.open = False
         self.due = Pulse()
         self.work = Pulse()
@@ -84,14 +85,17 @@ class Runtime:
         self.stopping = False
 
     async def settle_access(self) -> None:
-        """Settle whether this process stands open: no key exists, or ever did; from the first key on it never does.
+        """Settle whether this process stands open: it was started for that, and no key exists, or ever did.
 
-        The bootstrap key is kept if it is the first of all.
+        From the first key on it never does again, and what was held open without a key is ended. The bootstrap key is
+        kept if it is the first of all.
         """
         async with self.transaction() as conn:
             if self.settings.bootstrap_admin_key is not None:
                 await access.adopt(conn, self.settings.bootstrap_admin_key, BOOTSTRAP, SETUP)
-            self.open = not await keys.any_there(conn)
+            self.open = self._may_stand_open = self._may_stand_open and not await keys.any_there(conn)
+        if not self.open:
+            self.keys.end_keyless()
 
     def transaction(self, reach: Reach = EVERYTHING) -> AbstractAsyncContextManager[Connection]:
         """A transaction whose changes wake this process's waits, streams and dispatcher once it is committed.
@@ -166,14 +170,15 @@ class Runtime:
         await self.dispatching.close()
         await self.engine.dispose()
 
-    async def _key(self, key_id: str) -> Found | None:
-        async with self.look() as conn:
-            return await keys.find(conn, key_id)
+    async def _find_keys(self, key_ids: Sequence[str], known: bool) -> list[Found]:  # noqa: FBT001 - a callback
+        # A key that is known decides and works, and waits for no look; an invented one waits in their line.
+        async with self.transaction() if known else self.look() as conn:
+            return await keys.find(conn, key_ids)
 
-    async def _final(self, approval_ids: list[str]) -> list[Shown]:
+    async def _final(self, approval_ids: list[str], read: Callable[[Shown], bool]) -> list[Shown]:
         async with self.look() as conn:
             ended = await approvals.final_among(conn, approval_ids)
-            await service.note_read(conn, ended)
+            await service.note_read(conn, [shown for shown in ended if read(shown)])
         return ended
 
     def _committed(self, changes: Changes) -> None:
