@@ -1,7 +1,6 @@
 """`holdshort dev`: all of Holdshort in the foreground, with a database of its own, for development."""
 
 import asyncio
-import base64
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,18 +9,21 @@ from pathlib import Path
 import click
 from msgspec import structs
 
-from controlplane.cli import serving
+from controlplane.cli import needs, serving
 from controlplane.cli.environment import MASTER_KEY_FILE, SECRET_FILE, ended_by_signals, prepare
 from controlplane.cli.faults import Fault, WrongUsage
 from controlplane.cli.kept import keep_secret, read_secret
 from controlplane.cli.postgres import run_embedded, run_ephemeral
+from controlplane.cli.secrets import new_master_key, new_webhook_secret
 from controlplane.cli.serve import host_option, port_option, run_app
-from controlplane.domain.vault import KEY_BYTES, parse_master_keys
+from controlplane.domain.vault import parse_master_keys
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.settings import Settings
 from controlplane.storage import migrations
 
 SENDER = "dev"
+OPEN = "open mode on loopback: programs of this machine need no key; the first `holdshort keys create` ends that"
+CLOSED = "with an API key only (`holdshort keys list`)"
 
 
 @click.command()
@@ -33,16 +35,34 @@ def dev(host: str, port: int, *, ephemeral: bool) -> None:
 
     The database is HOLDSHORT_DATABASE_URL, or PostgreSQL of its own whose data stay in HOLDSHORT_HOME. Without
     HOLDSHORT_WEBHOOK_SECRETS a secret is made and kept beside the data.
+
+    On a loopback address it stands open as long as there is no API key: programs of this machine need none. On any
+    other it starts with a key only, as `holdshort serve` does.
     """
     settings = prepare()
     if ephemeral and settings.database_url is not None:
         raise WrongUsage("--ephemeral is for the embedded database; unset HOLDSHORT_DATABASE_URL first")
     with ended_by_signals():
         server = serving.listen(host, port)
+        settings = structs.replace(settings, open_mode=serving.on_loopback(server))
         with _usable_home(settings.home), _database(settings, ephemeral=ephemeral) as ready:
             asyncio.run(migrations.migrate(ready.migration_database_url or _url(ready)))
+            stands_open = asyncio.run(_stands_open(ready, host))
             _say_where(serving.url_of(server), ready, given=settings.database_url is not None)
-            run_app(structs.replace(ready, open_mode=serving.on_loopback(server)), server)
+            click.echo(f"access      {OPEN if stands_open else CLOSED}")
+            click.echo("Ctrl-C stops it.")
+            run_app(ready, server)
+
+
+async def _stands_open(settings: Settings, host: str) -> bool:
+    """Whether nobody needs a key.
+
+    Raises:
+        Unready: others reach it, and there is none.
+    """
+    if not settings.open_mode:
+        await needs.check(settings, f"`holdshort dev` on {host}, which others reach,")
+    return settings.open_mode and settings.bootstrap_admin_key is None and not await needs.has_key(_url(settings))
 
 
 @contextmanager
@@ -76,10 +96,10 @@ def _url(settings: Settings) -> str:
 def _with_secrets(settings: Settings, home: Path) -> Settings:
     """The settings with a webhook secret and a master key: those given, else those kept in the home, made once."""
     if not settings.webhook_secrets:
-        secret = _kept(home / SECRET_FILE, lambda: os.urandom(24).hex())
+        secret = _kept(home / SECRET_FILE, new_webhook_secret)
         settings = structs.replace(settings, webhook_secrets=(WebhookSecret(SENDER, secret),))
     if not settings.master_keys:
-        key = _kept(home / MASTER_KEY_FILE, lambda: base64.b64encode(os.urandom(KEY_BYTES)).decode())
+        key = _kept(home / MASTER_KEY_FILE, new_master_key)
         settings = structs.replace(settings, master_keys=parse_master_keys(key))
     return settings
 
@@ -95,4 +115,3 @@ def _say_where(url: str, settings: Settings, *, given: bool) -> None:
     click.echo(f"database    {'HOLDSHORT_DATABASE_URL' if given else settings.database_url}")
     if [secret.sender for secret in settings.webhook_secrets] == [SENDER]:
         click.echo(f"webhooks    signed with {settings.webhook_secrets[0].secret}  (`holdshort sign` makes the header)")
-    click.echo("Ctrl-C stops it.")

@@ -20,6 +20,7 @@ COMMANDS = (
     "approvals",
     "deliveries",
     "keys",
+    "secrets",
     "audit",
     "doctor",
     "sign",

@@ -5,13 +5,10 @@ import asyncio
 import click
 
 from controlplane import telemetry
-from controlplane.cli import serving
+from controlplane.cli import needs, serving
 from controlplane.cli.environment import ended_by_signals, ignore_signals, prepare
-from controlplane.cli.faults import WrongUsage
 from controlplane.settings import Settings
-from controlplane.storage import append_only, migrations
 from controlplane.storage.append_only import Guard
-from controlplane.storage.engine import make_engine, transaction
 
 DEFAULT_PORT = 8080
 
@@ -31,31 +28,18 @@ def serve(host: str, port: int, workers: int) -> None:
     """Serve the API and run the workers against HOLDSHORT_DATABASE_URL, until SIGTERM.
 
     The database must be at this version's schema: run `holdshort migrate` first. Any number of these may run on one
-    database, on one machine or many.
+    database, on one machine or many. Nobody gets in without an API key, so it starts only where there is one, or
+    HOLDSHORT_BOOTSTRAP_ADMIN_KEY, and with a webhook secret and HOLDSHORT_MASTER_KEYS: see `holdshort secrets`.
     """
     settings = prepare()
-    if settings.database_url is None:
-        raise WrongUsage("HOLDSHORT_DATABASE_URL is not set; set it, or use `holdshort dev`, which has its own")
-    if not settings.webhook_secrets:
-        _log.warning("no_webhook_secret", effect="every signed webhook is refused", setting="HOLDSHORT_WEBHOOK_SECRETS")
     with ended_by_signals():
+        _say_what_guards_history(asyncio.run(needs.check(settings, "`holdshort serve`")))
         server = serving.listen(host, port)
-        asyncio.run(_check_schema(settings.database_url))
         _log.info("listening", url=serving.url_of(server), workers=workers)
         if workers == 1:
             run_app(settings, server)
         else:
             serving.supervise(server, workers)
-
-
-async def _check_schema(url: str) -> None:
-    engine = make_engine(url, pool_size=1)
-    try:
-        await migrations.check(engine)
-        async with transaction(engine) as conn:
-            _say_what_guards_history(await append_only.guard(conn))
-    finally:
-        await engine.dispose()
 
 
 def _say_what_guards_history(guard: Guard) -> None:
