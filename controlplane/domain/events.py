@@ -53,6 +53,11 @@ class FactType(StrEnum):
     KEY_CREATED = "key.created"
     KEY_ROTATED = "key.rotated"
     KEY_REVOKED = "key.revoked"
+    SENDER_CREATED = "sender.created"
+    SENDER_ROTATED = "sender.rotated"
+    SENDER_REVOKED = "sender.revoked"
+    SENDER_SECRET_REVOKED = "sender.secret_revoked"  # noqa: S105 - what happened to one
+    SECRETS_RESEALED = "secrets.resealed"
     NODE_OWNED = "node.owned"
     NODE_MOVED = "node.moved"
     DELIVERY_DELIVERED = "delivery.delivered"

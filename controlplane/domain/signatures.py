@@ -6,6 +6,11 @@
 | timestamped | the same three: `t=<seconds>,v1=<hex>[,v1=<hex>...]` | `<t>.<body>` | within 300 s |
 | standard | webhook-id, webhook-timestamp, webhook-signature (Standard Webhooks) | `<id>.<t>.<body>` | within 300 s |
 
+What a post may cost is bounded, whoever sends it: ten signatures are looked at, `webhook_secrets.tried` says against
+which secrets, and fifty HMACs over the body are made at most, as many as ten signatures with five secrets can take. One
+HMAC serves every signature that claims the same key and the same signed bytes, so that an honest post takes one for
+each secret. When fifty are made, what is left can only hold by one of them.
+
 `sdk/conformance/signatures.json` holds the cases that every implementation must agree on.
 """
 
@@ -21,10 +26,11 @@ from itertools import islice, product
 import msgspec
 
 from controlplane.domain.errors import SignatureInvalid, SignatureMissing, SignatureStale, WebhookNotConfigured
-from controlplane.domain.webhook_secrets import MAX_TRIED, WHSEC, WebhookSecret
+from controlplane.domain.webhook_secrets import MAX_IN_ALL, WHSEC, WebhookSecret, tried
 
 TOLERANCE_SECONDS = 300
 MAX_SIGNATURES = 10
+MAX_HMACS = MAX_IN_ALL
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -74,13 +80,12 @@ class _Candidate(msgspec.Struct, frozen=True):
 def verify(headers: Headers, body: bytes, *, secrets: Sequence[WebhookSecret], now: int) -> Verified:
     """Who signed `body`; one good and fresh signature among all candidates is proof.
 
-    At most ten signatures and the first five secrets are tried. When two secrets have the same text the one
-    that is configured first is named.
+    When two secrets have the same text the one that is tried first is named.
 
     Args:
         headers: every header line as received, names in any case.
         body: the body as received.
-        secrets: the configured secrets, newest first.
+        secrets: of all senders, each sender's newest first.
         now: the time in whole Unix seconds.
 
     Raises:
@@ -94,7 +99,7 @@ def verify(headers: Headers, body: bytes, *, secrets: Sequence[WebhookSecret], n
     lines = [(name.lower(), value.strip(_SPACE)) for name, value in headers]
     if not any(value for name, value in lines if name == _STANDARD_HEADER or name in _PLAIN_HEADERS):
         raise SignatureMissing
-    holding = _holding(lines, body, secrets[:MAX_TRIED])
+    holding = _holding(lines, body, tried(secrets))
     stale = False
     for candidate, sender in holding:
         if candidate.fresh(now):
@@ -134,9 +139,9 @@ def _holding(lines: Headers, body: bytes, secrets: Sequence[WebhookSecret]) -> I
         for each in secrets:
             key = _standard_key(each.secret) if candidate.scheme is Scheme.STANDARD else each.secret.encode()
             signed = (key, candidate.prefix)
-            if signed not in known:
+            if signed not in known and len(known) < MAX_HMACS:
                 known[signed] = _mac(*signed, body)
-            if hmac.compare_digest(known[signed], candidate.mac):
+            if hmac.compare_digest(known.get(signed, b""), candidate.mac):
                 yield candidate, each.sender
 
 

@@ -18,6 +18,7 @@ from controlplane.domain.errors import HoldshortError
 PREFIX = "hsv1."
 KEY_BYTES = 32
 NONCE_BYTES = 12
+CALLBACK = "callback"
 
 
 class SecretUnreadable(HoldshortError):
@@ -62,7 +63,7 @@ class Vault:
             nonce: 12 random bytes.
         """
         sealed = AESGCM(self._newest.key).encrypt(nonce, secret.encode(), owner.encode())
-        return f"{PREFIX}{self._newest.name}.{base64.b64encode(nonce + sealed).decode()}"
+        return self.mark + base64.b64encode(nonce + sealed).decode()
 
     def open(self, text: str, owner: str) -> str:
         """A secret as it was given; one that was kept before there were master keys is returned as it is.
@@ -82,9 +83,15 @@ class Vault:
         except (binascii.Error, InvalidTag, UnicodeDecodeError):
             raise SecretUnreadable from None
 
-    def outdated(self, text: str) -> bool:
-        """Whether a secret should be sealed anew: it is unsealed, or an older key sealed it."""
-        return not text.startswith(f"{PREFIX}{self._newest.name}.")
+    @property
+    def mark(self) -> str:
+        """What everything begins with that the newest key sealed; whatever else is kept should be sealed anew."""
+        return f"{PREFIX}{self._newest.name}."
+
+
+def sender_secret(sender: str, secret_id: str) -> str:
+    """What a sender's secret is sealed for, so that it opens as no other sender's and as none of its others."""
+    return f"sender {sender} {secret_id}"
 
 
 def open_with(vault: Vault | None, text: str, owner: str) -> str:

@@ -1,18 +1,27 @@
-"""The secrets that senders sign their webhooks with, as the operator sets them."""
+"""The secrets that senders sign their webhooks with: as the settings give them, and which of them are tried.
+
+A signature names no sender, so it is tried against every secret: at most five of each sender, and fifty in all, as
+many as one signature may cost (see `signatures`). The newest of each sender come first, so that where there are more
+than fifty only secrets that a newer one has taken over from are left out.
+"""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from controlplane.domain.errors import FieldFault
 
 SETTING = "HOLDSHORT_WEBHOOK_SECRETS"
-MAX_TRIED = 5
+MAX_OF_A_SENDER = 5
+MAX_IN_ALL = 50
 STRONG_CHARACTERS = 16
 WHSEC = "whsec_"
 
+NAME = "[a-z][a-z0-9-]{0,31}"
 # A base64 secret may end in "=", so only a colon separates, and only after a plain lower-case name.
-_NAMED = re.compile(r"([a-z][a-z0-9-]{0,31}):(.*)", re.DOTALL)
+_NAMED = re.compile(rf"({NAME}):(.*)", re.DOTALL)
 
 
 class WebhookSecret(msgspec.Struct, frozen=True):
@@ -45,14 +54,39 @@ def parse(value: str) -> tuple[WebhookSecret, ...]:
     return tuple(_entry(entry.strip()) for entry in value.split(","))
 
 
+def tried(secrets: Sequence[WebhookSecret]) -> list[WebhookSecret]:
+    """Those that a webhook is tried against, in the order in which that is done.
+
+    Args:
+        secrets: of all senders, each sender's newest first; those without a name count as of one sender.
+    """
+    ranked = _ranked(secrets)
+    # Sorting keeps the order among equals: that of the settings, or of their names.
+    inside = sorted(((rank, each) for rank, each in ranked if rank < MAX_OF_A_SENDER), key=lambda found: found[0])
+    return [each for _, each in inside[:MAX_IN_ALL]]
+
+
 def weak(secrets: tuple[WebhookSecret, ...]) -> list[str]:
     """The senders whose secret has under 16 characters; "(unnamed)" stands for one without a name."""
     return [each.sender or "(unnamed)" for each in secrets if len(each.secret) < STRONG_CHARACTERS]
 
 
-def untried(secrets: tuple[WebhookSecret, ...]) -> list[str]:
-    """The senders whose secret stands after the first five, which are all that a webhook is tried against."""
-    return [each.sender or "(unnamed)" for each in secrets[MAX_TRIED:]]
+def untried(secrets: Sequence[WebhookSecret]) -> list[str]:
+    """The senders of the secrets that no webhook is tried against, a name for each such secret."""
+    left = list(secrets)
+    for each in tried(secrets):
+        left.remove(each)
+    return [each.sender or "(unnamed)" for each in left]
+
+
+def _ranked(secrets: Sequence[WebhookSecret]) -> list[tuple[int, WebhookSecret]]:
+    """Each secret with how many newer ones its sender has."""
+    seen = Counter[str]()
+    found = []
+    for each in secrets:
+        found.append((seen[each.sender], each))
+        seen[each.sender] += 1
+    return found
 
 
 def _entry(entry: str) -> WebhookSecret:

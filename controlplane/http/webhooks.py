@@ -7,12 +7,13 @@ from litestar import Request, Response, post
 from msgspec import Struct
 
 from controlplane.domain import parking, signatures
-from controlplane.domain.errors import SignatureInvalid
+from controlplane.domain.errors import SenderUnreadable, SignatureInvalid, WebhookNotConfigured
 from controlplane.domain.signatures import Verified
 from controlplane.http import bodies, inbound
 from controlplane.http.deciding import DecisionOut, decision_out
 from controlplane.http.deps import address_of, runtime_of
 from controlplane.http.throttle import counted
+from controlplane.runtime.sender_book import Known
 from controlplane.services import webhooks as service
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed
 
@@ -40,7 +41,7 @@ async def approval_response(request: Request[Any, Any, Any]) -> Response[Decisio
     runtime = runtime_of(request)
     settings = runtime.settings
     raw = await bodies.read(request, limit=bodies.MIB)
-    verified = _verified(request, raw)
+    verified = _verified(request, raw, await runtime.senders.known())
     received = inbound.parse(raw)
     if isinstance(received, inbound.Ignored):
         return Response(IgnoredOut("ignored", received.type))
@@ -59,14 +60,17 @@ async def approval_response(request: Request[Any, Any, Any]) -> Response[Decisio
     return _reply(result)
 
 
-def _verified(request: Request[Any, Any, Any], raw: bytes) -> Verified:
-    runtime = runtime_of(request)
+def _verified(request: Request[Any, Any, Any], raw: bytes, known: Known) -> Verified:
+    now = runtime_of(request).unix()
     try:
-        return signatures.verify(
-            list(request.scope["headers"]), raw, secrets=runtime.settings.webhook_secrets, now=runtime.unix()
-        )
+        return signatures.verify(list(request.scope["headers"]), raw, secrets=known.secrets, now=now)
     except SignatureInvalid as refusal:
-        raise counted(request, refusal) from None
+        # Where a secret cannot be read it may have been made with that one: its sender shall come again.
+        raise counted(request, SenderUnreadable() if known.unreadable else refusal) from None
+    except WebhookNotConfigured:
+        if known.unreadable:
+            raise SenderUnreadable from None
+        raise
 
 
 def _reply(result: Applied | Replayed | KeptForLater) -> Response[DecisionOut | ParkedOut | IgnoredOut]:

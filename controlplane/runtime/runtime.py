@@ -12,29 +12,29 @@ from controlplane.delivery.backend import JudgedBackend
 from controlplane.delivery.gate import Gate
 from controlplane.delivery.resolver import Resolver
 from controlplane.delivery.transport import Transport
-from controlplane.domain import vault
 from controlplane.domain.access import EVERYTHING, Reach
 from controlplane.domain.egress import Endpoint, Policy
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.ids import time_ordered
 from controlplane.domain.throttle import Failures
-from controlplane.domain.vault import NONCE_BYTES, Vault
+from controlplane.domain.vault import CALLBACK, NONCE_BYTES, Vault, open_with
 from controlplane.runtime.ends import Ends
 from controlplane.runtime.key_book import KeyBook
 from controlplane.runtime.pulse import Pulse
+from controlplane.runtime.sender_book import SenderBook
 from controlplane.runtime.waits import WaitHub
 from controlplane.services import access
 from controlplane.services import approvals as service
 from controlplane.settings import Settings
-from controlplane.storage import approvals, keys
+from controlplane.storage import approvals, keys, senders
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 from controlplane.storage.keys import Found
+from controlplane.storage.senders import Standing
 
 KEPT_FOR_DECISIONS = 3
 BOOTSTRAP = access.Wanted(name="bootstrap", scopes=("admin",))
-CALLBACK_SECRET = "callback"  # noqa: S105 - what a sealed secret belongs to
 SETUP = Actor(ActorKind.SYSTEM, "holdshort", "start")
 # Behind a database that swallows everything each look takes its whole deadline: a queue of them needs one of its own.
 TURN_SECONDS = 15.0
@@ -76,6 +76,7 @@ class Runtime:
         self.keys = KeyBook(self._find_keys)
         self.failures = Failures(settings.processes)
         self._vault = Vault(settings.master_keys) if settings.master_keys else None
+        self.senders = SenderBook(self._standing, settings.webhook_secrets, self._vault, self.monotonic)
         self._may_stand_open = settings.open_mode
         self.open = False
         self.due = Pulse()
@@ -126,7 +127,7 @@ class Runtime:
         """A callback's secret as it stands in the database: sealed where there is a master key."""
         if secret is None or self._vault is None:
             return secret
-        return self._vault.seal(secret, CALLBACK_SECRET, os.urandom(NONCE_BYTES))
+        return self._vault.seal(secret, CALLBACK, os.urandom(NONCE_BYTES))
 
     def unseal(self, sealed: str) -> str:
         """A callback's secret as it was given.
@@ -134,7 +135,7 @@ class Runtime:
         Raises:
             SecretUnreadable: the master key that sealed it is not configured any more.
         """
-        return vault.open_with(self._vault, sealed, CALLBACK_SECRET)
+        return open_with(self._vault, sealed, CALLBACK)
 
     def new_id(self, prefix: str) -> str:
         """A fresh time-ordered id."""
@@ -166,14 +167,20 @@ class Runtime:
     async def close(self) -> None:
         """Let go of every connection."""
         self.stop()
+        self.senders.close()
         await self.transport.close()
         await self.dispatching.close()
         await self.engine.dispose()
 
-    async def _find_keys(self, key_ids: Sequence[str], known: bool) -> list[Found]:  # noqa: FBT001 - a callback
+    async def _find_keys(self, key_ids: Sequence[str], known: bool) -> list[Found]:
         # A key that is known decides and works, and waits for no look; an invented one waits in their line.
         async with self.transaction() if known else self.look() as conn:
             return await keys.find(conn, key_ids)
+
+    async def _standing(self) -> Standing:
+        # Not a look: a webhook decides, so it does not queue behind those who look.
+        async with self.transaction() as conn:
+            return await senders.standing(conn)
 
     async def _final(self, approval_ids: list[str], read: Callable[[Shown], bool]) -> list[Shown]:
         async with self.look() as conn:

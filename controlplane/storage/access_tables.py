@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from controlplane.domain.vault import PREFIX
+from controlplane.domain.webhook_secrets import NAME
 from controlplane.storage.schema import NOW, metadata, moment, text
 
 api_keys = sa.Table(
@@ -49,7 +51,7 @@ senders = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     moment("revoked_at", nullable=True),
-    sa.CheckConstraint("name ~ '^[a-z][a-z0-9-]{0,31}$'", name="senders_name"),
+    sa.CheckConstraint(f"name ~ '^{NAME}$'", name="senders_name"),
 )
 
 sender_secrets = sa.Table(
@@ -60,6 +62,6 @@ sender_secrets = sa.Table(
     text("sealed"),
     sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     moment("valid_until", nullable=True),
-    sa.CheckConstraint("starts_with(sealed, 'hsv1.')", name="sender_secrets_sealed"),
+    sa.CheckConstraint(f"starts_with(sealed, '{PREFIX}')", name="sender_secrets_sealed"),
     sa.Index("sender_secrets_of_sender", "sender"),
 )

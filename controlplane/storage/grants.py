@@ -18,6 +18,8 @@ KEPT = frozenset(
         "api_keys",
         "key_secrets",
         "node_owners",
+        "senders",
+        "sender_secrets",
     }
 )
 

@@ -9,7 +9,7 @@ from tests.cli.processes import Running, run, running
 from tests.postgres import Database
 
 WEAK = "hunter22"
-SECRETS = f"crm:{WEAK},a:sixteen-characters-1,b:sixteen-characters-2,c:sixteen-characters-3,sixteen-characters-4,late:x"
+SECRETS = f"crm:{WEAK},late:x," + ",".join(f"late:sixteen-characters-{number}" for number in range(5))
 
 
 def started(server: Running) -> str:

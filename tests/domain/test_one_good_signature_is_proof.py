@@ -141,11 +141,68 @@ def test_ten_signatures_are_tried_and_no_eleventh() -> None:
     assert outcome([*[plain(WRONG_HEX.decode())] * 10, plain(sign_hex(TEXT, BODY))]) is SignatureInvalid
 
 
-def test_five_secrets_are_tried_and_no_sixth() -> None:
-    others = [WebhookSecret(f"s{index}", f"secret-{index}") for index in range(5)]
+def of_one(count: int, sender: str = "legal") -> list[WebhookSecret]:
+    return [WebhookSecret(sender, f"{sender}-secret-{index}") for index in range(count)]
+
+
+def of_each(count: int) -> list[WebhookSecret]:
+    return [WebhookSecret(f"s{index}", f"secret-{index}") for index in range(count)]
+
+
+def test_five_secrets_of_a_sender_are_tried_and_no_sixth() -> None:
     headers = [plain(sign_hex(TEXT, BODY))]
-    assert outcome(headers, *others[:4], LEGAL) == Verified("legal", "body", None)
-    assert outcome(headers, *others, LEGAL) is SignatureInvalid
+    assert outcome(headers, *of_one(4), LEGAL) == Verified("legal", "body", None)
+    assert outcome(headers, *of_one(5), LEGAL) is SignatureInvalid
+    assert outcome(headers, *of_one(4), *of_one(5, "other"), LEGAL) == Verified("legal", "body", None)
+    assert outcome(headers, *of_one(5, ""), LEGAL) == Verified("legal", "body", None)
+    assert outcome(headers, *of_one(5, ""), WebhookSecret("", TEXT)) is SignatureInvalid
+
+
+def test_fifty_senders_are_tried_and_no_more() -> None:
+    headers = [plain(sign_hex(TEXT, BODY))]
+    assert outcome(headers, *of_each(49), LEGAL) == Verified("legal", "body", None)
+    assert outcome(headers, *of_each(50), LEGAL) is SignatureInvalid
+
+
+def test_the_newest_of_every_sender_is_tried_before_any_older_one() -> None:
+    new = [WebhookSecret(each.sender, each.secret.replace("secret", "new")) for each in of_each(30)]
+    rotating = [each for pair in zip(new, of_each(30), strict=True) for each in pair]
+    seen = [outcome([plain(sign_hex(each.secret, BODY))], *rotating) for each in rotating]
+    held = [isinstance(each, Verified) for each in seen]
+    assert held == [True] * 40 + [True, False] * 10
+    assert {each.sender for each in seen if isinstance(each, Verified)} == {each.sender for each in new}
+
+
+def hmacs(signatures: int, secrets: int, good: tuple[int, int]) -> bool:
+    """Whether the signature `good[0]` is found that the secret `good[1]` made, among so many of another time each."""
+    keys = of_each(secrets)
+    headers = [plain(f"t={NOW + index},v1={'0' * 64}") for index in range(signatures)]
+    number, key = good
+    headers[number] = plain(sign_timestamped(keys[key].secret, BODY, timestamp=NOW + number))
+    return isinstance(outcome(headers, *keys), Verified)
+
+
+def test_a_post_costs_fifty_hmacs_and_no_more() -> None:
+    assert hmacs(10, 5, (9, 4))
+    assert hmacs(9, 6, (8, 1))
+    assert not hmacs(9, 6, (8, 2))
+    assert hmacs(5, 12, (4, 1))
+    assert not hmacs(5, 12, (4, 2))
+    assert hmacs(2, 50, (0, 49))
+    assert not hmacs(2, 50, (1, 0))
+
+
+def test_signatures_of_the_same_bytes_cost_once() -> None:
+    good = sign_timestamped(of_each(50)[49].secret, BODY, timestamp=NOW)
+    time_field, mac_field = good.split(",")
+    wrong = [f"v1={index:064x}" for index in range(9)]
+    found = outcome([plain(",".join([time_field, *wrong, mac_field]))], *of_each(50))
+    assert found == Verified("s49", "timestamped", None)
+    # Where all are spent on one time, a later signature of that time is still compared, and one of another is not.
+    spent = plain(f"{time_field},v1={'0' * 64}")
+    other = plain(sign_timestamped(of_each(50)[0].secret, BODY, timestamp=NOW + 1))
+    assert outcome([spent, other, plain(good)], *of_each(50)) == Verified("s49", "timestamped", None)
+    assert outcome([spent, other], *of_each(50)) is SignatureInvalid
 
 
 def test_the_first_of_two_equal_secrets_is_named() -> None:

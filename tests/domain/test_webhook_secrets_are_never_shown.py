@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.domain.errors import FieldFault
-from controlplane.domain.webhook_secrets import WebhookSecret, parse, untried, weak
+from controlplane.domain.webhook_secrets import WebhookSecret, parse, tried, untried, weak
 
 
 def test_repr_and_faults_show_no_secret() -> None:
@@ -51,6 +51,13 @@ def test_short_secrets_are_named() -> None:
     assert weak(parse("a:123456789012345,b:1234567890123456,short")) == ["a", "(unnamed)"]
 
 
-def test_secrets_past_the_fifth_are_named() -> None:
-    assert untried(parse("a,b,c,d,e")) == []
-    assert untried(parse("a,b,c,d,e,late:f,g")) == ["late", "(unnamed)"]
+def test_secrets_past_the_fifth_of_a_sender_are_named() -> None:
+    assert untried(parse("a,b,c,d,e,late:f,x:g")) == []
+    assert untried(parse("a,b,c,d,e,late:f,g")) == ["(unnamed)"]
+    assert untried(parse(f"{','.join(f'late:{number}' for number in range(7))},a,x:b")) == ["late", "late"]
+
+
+def test_secrets_past_the_fiftieth_of_all_are_named_the_oldest_first_to_go() -> None:
+    each_two = ",".join(f"s{number}:{age}-{number}" for number in range(26) for age in ("new", "old"))
+    assert untried(parse(each_two)) == ["s24", "s25"]
+    assert [secret.secret for secret in tried(parse("a:1,a:2,b:3,b:4"))] == ["1", "3", "2", "4"]

@@ -13,6 +13,8 @@ from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.domain.keys import Scope
 from controlplane.domain.nodes import InstanceStatus
+from controlplane.domain.vault import PREFIX
+from controlplane.domain.webhook_secrets import NAME
 from tests.factories import CALLBACK
 from tests.services.store import Rows, Store
 
@@ -38,6 +40,8 @@ WORDS: dict[str, Iterable[str]] = {
     "dispatches_kind": DispatchKind,
     "parked_decision": BEFORE_DEADLINE | {ApprovalStatus.EXPIRED},
     "api_keys_scopes": Scope,
+    "senders_name": [f"^{NAME}$"],
+    "sender_secrets_sealed": [PREFIX],
     "api_keys_asks_or_decides": [Scope.AGENT],
     "api_keys_node_of_agent": [Scope.AGENT],
 }
