@@ -19,6 +19,7 @@ class Access(StrEnum):
     REVIEW = "review"  # what a person decides
     ADMIN = "admin"
     READ = "read"  # everybody, an agent its own nodes' only
+    RUNS = "runs"  # everybody, an agent what it started or its own nodes' only
     EXECUTE = "execute"  # an agent, of any node
     CANCEL = "cancel"  # everybody, an agent what it started or its own nodes' only
     WITHDRAW = "withdraw"  # the asking agent, or a reviewer
@@ -30,14 +31,15 @@ _ALLOWED: dict[Access, frozenset[Scope]] = {
     Access.REVIEW: frozenset({Scope.REVIEW}),
     Access.ADMIN: frozenset({Scope.ADMIN}),
     Access.READ: frozenset(Scope),
+    Access.RUNS: frozenset(Scope),
     Access.EXECUTE: frozenset({Scope.AGENT}),
     Access.CANCEL: frozenset(Scope),
     Access.WITHDRAW: frozenset({Scope.AGENT, Scope.REVIEW}),
 }
 
 
-# Whoever started a run may see it and cancel it; only its own node asks, works and reports in it.
-_STARTED_TOO = frozenset({Access.READ, Access.CANCEL, Access.EXECUTE})
+# Whoever started a run may see how it stands and cancel it; what is done, asked and noted in it is its own node's.
+_STARTED_TOO = frozenset({Access.RUNS, Access.CANCEL, Access.EXECUTE})
 
 
 class Reach(Struct, frozen=True):
@@ -75,6 +77,10 @@ class Principal(Struct, frozen=True, kw_only=True):
     owned: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
     allowance: tuple[Entry, ...] = ()
+
+    def hears(self, node_id: str) -> bool:
+        """Whether it sees what this node answered us: an administrator, and the node itself."""
+        return Scope.ADMIN in self.scopes or (Scope.AGENT in self.scopes and node_id in self.nodes)
 
     def reach(self, access: Access) -> Reach:
         """Which runs it may see and touch by a route: an agent its nodes', and in part those it started elsewhere."""

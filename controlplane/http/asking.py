@@ -14,7 +14,16 @@ from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
 from controlplane.http import bodies, fields, waiting
-from controlplane.http.deps import agent, base_of, fence_of, looking, principal_of, runtime_of, transaction
+from controlplane.http.deps import (
+    agent,
+    base_of,
+    fence_of,
+    looking,
+    principal_of,
+    reads_for_agent,
+    runtime_of,
+    transaction,
+)
 from controlplane.http.paging import clean
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
 from controlplane.runtime import Runtime
@@ -145,7 +154,8 @@ async def _status(
     named = clean("approval_request_id", request_id)
     async with looking(request) as conn:
         shown = await service.look_newest(conn, path_name(execution_id), named, node_id=node_id)
-        await service.note_read(conn, [shown])
+        if reads_for_agent(request):
+            await service.note_read(conn, [shown])
     if not shown.final and seconds:
         ended = await waiting.until_final(request, [shown.approval_id], seconds)
         shown = ended[0] if ended else shown

@@ -15,6 +15,7 @@ from controlplane.domain.errors import (
     DecisionMissing,
     InvalidDecision,
 )
+from controlplane.domain.events import Actor
 from controlplane.domain.ids import names_approval
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
@@ -83,13 +84,13 @@ async def decide_for_execution(request: Request[Any, Any, Any], execution_id: Fr
 @post("/approvals/{approval_id:str}/withdraw", status_code=200)
 async def withdraw(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalOut:
     """Take a question back; on an approval that is final this says what stands."""
-    return await _end(request, approval_id, ApprovalStatus.WITHDRAWN)
+    return await _end(request, approval_id, ApprovalStatus.WITHDRAWN, by=_withdrawing(request))
 
 
 @post("/approvals/{approval_id:str}/expire", status_code=200)
 async def expire(request: Request[Any, Any, Any], approval_id: FromPath[str]) -> ApprovalOut:
     """Let a question's time be up now: the asking program's own timeout; what stands already, stands."""
-    return await _end(request, approval_id, ApprovalStatus.EXPIRED)
+    return await _end(request, approval_id, ApprovalStatus.EXPIRED, by=agent(request, "agent"))
 
 
 @post("/approvals/{approval_id:str}/callback", status_code=200, opt={"takes": CallbackIn})
@@ -157,14 +158,19 @@ async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id
     return out
 
 
-async def _end(request: Request[Any, Any, Any], approval_id: str, status: ApprovalStatus) -> ApprovalOut:
+def _withdrawing(request: Request[Any, Any, Any]) -> Actor:
+    """Who takes a question back: whose key it is; without keys its agent, as nobody else is known."""
+    return agent(request, "agent") if principal_of(request).key_id is None else operator(request)
+
+
+async def _end(request: Request[Any, Any, Any], approval_id: str, status: ApprovalStatus, *, by: Actor) -> ApprovalOut:
     runtime = runtime_of(request)
     async with transaction(request) as conn:
         shown = await service.end(
             conn,
             path_approval(approval_id),
             status,
-            actor=agent(request, "agent"),
+            actor=by,
             new_id=runtime.new_id,
             fence=fence_of(request),
         )

@@ -10,7 +10,7 @@ from litestar import Request, get
 from litestar.params import HeaderParameter, Parameter, QueryParameter
 from litestar.response import Stream
 
-from controlplane.domain.access import Reach
+from controlplane.domain.access import Access, Reach
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.http import paging
 from controlplane.http.approvals import entry_out
@@ -31,7 +31,7 @@ From = Annotated[
 
 
 class Held:
-    """A stream that is open: what its reader may see, and whether their key has ended meanwhile."""
+    """A stream that is open: what its reader may see by now, and whether their key has ended meanwhile."""
 
     def __init__(self, reach: Reach, key_id: str | None) -> None:
         """Open."""
@@ -39,9 +39,23 @@ class Held:
         self.key_id = key_id
         self.ended = False
 
+    def is_over(self) -> bool:
+        """Whether nothing may be sent any more."""
+        return self.ended
+
     def end(self) -> None:
         """The key is no good any more."""
         self.ended = True
+
+    async def renew(self, runtime: Runtime) -> None:
+        """Bring up to date what the reader may see: a node may have been moved to another key."""
+        if self.key_id is None:
+            return
+        principal = await runtime.keys.standing(self.key_id)
+        if principal is None:
+            self.end()
+        else:
+            self.reach = principal.reach(Access.READ)
 
 
 @get("/events", media_type="text/event-stream")
@@ -80,15 +94,12 @@ async def _read(
 ) -> AsyncIterator[bytes]:
     yield b": holdshort\n\n"
     quiet = 0.0
-    while not runtime.stopping and not held.ended:
+    while not runtime.stopping and not held.is_over():
         mark = runtime.news.mark
-        try:
-            async with runtime.look(held.reach) as conn:
-                end = await history.end(conn)
-                entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
-        except DatabaseUnavailable:
-            end, entries = position, []
+        end, entries = await _look(runtime, held, position, execution_id=execution_id, types=types)
         for entry in entries:
+            if held.is_over():
+                return
             position = Position(entry.xid, entry.seq)
             yield _event(entry)
         if len(entries) < BATCH:
@@ -102,6 +113,19 @@ async def _read(
         if quiet >= KEEPALIVE_SECONDS:
             quiet = 0.0
             yield b": still here\n\n"
+
+
+async def _look(
+    runtime: Runtime, held: Held, position: Position, *, execution_id: str | None, types: tuple[str, ...]
+) -> tuple[Position, list[Entry]]:
+    """The end of what there is now, and what follows a position; nothing while the database is away."""
+    try:
+        await held.renew(runtime)
+        async with runtime.look(held.reach) as conn:
+            end = await history.end(conn)
+            return end, await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
+    except DatabaseUnavailable:
+        return position, []
 
 
 def _order(position: Position) -> tuple[int, int]:

@@ -57,14 +57,12 @@ TABLE: dict[Access, list[HTTPRouteHandler]] = {
         waiting.wait_for_any,
         approvals.list_approvals,
         approvals.get_approval,
-        executions.list_executions,
-        executions.get_execution,
         steps.list_steps,
         node_lists.list_nodes,
         node_lists.get_node,
         events.stream_events,
-        peer_routes.batch_status,
     ],
+    Access.RUNS: [executions.list_executions, executions.get_execution, peer_routes.batch_status],
     Access.ADMIN: [deliveries.list_deliveries, deliveries.redrive_delivery],
 }
 for _access, _handlers in TABLE.items():

@@ -1,6 +1,7 @@
 """Calls that wait: held in memory until an approval is final, without a database connection."""
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated, Any
 
 from litestar import Request, post
@@ -9,9 +10,17 @@ from msgspec import Meta, Struct
 
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.http import bodies
-from controlplane.http.deps import base_of, present, principal_of, reach_of, runtime_of
+from controlplane.http.deps import (
+    base_of,
+    present,
+    principal_of,
+    reach_of,
+    reads_for_agent,
+    runtime_of,
+    still_here,
+)
 from controlplane.http.shapes import StatusOut, status_of
-from controlplane.runtime import Runtime
+from controlplane.runtime import Eyes
 from controlplane.storage.approvals import Shown
 
 MAX_SECONDS = 60
@@ -52,29 +61,46 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
     until = asyncio.get_running_loop().time() + seconds
     wait = runtime.waits.enter(approval_ids) if seconds else None
     if wait is None:
-        return _in_reach(request, await runtime.ends.among(approval_ids))
+        return await _seen(request, approval_ids)
     with wait, runtime.keys.holding(principal_of(request).key_id, wait.wake):
-        ended = _in_reach(request, await runtime.ends.among(approval_ids))
+        ended = await _seen(request, approval_ids)
         if ended:
             return ended
         async with present(request, wait):
             await wait.sleep(seconds)
-    return _in_reach(request, await _settled(runtime, wait.settled, until)) if wait.settled else []
+    if wait.settled:
+        return await _settled(request, wait.settled, until)
+    # What it is told now was so when it came; that its key has ended meanwhile it is told where that can be known.
+    with suppress(DatabaseUnavailable):
+        await still_here(request)
+    return []
 
 
-def _in_reach(request: Request[Any, Any, Any], found: list[Shown]) -> list[Shown]:
-    """What is looked up for many callers at once, as far as this one may see it."""
+async def _seen(request: Request[Any, Any, Any], approval_ids: list[str]) -> list[Shown]:
+    """What is final, looked up for many callers at once, as far as this one may see it."""
+    ends = runtime_of(request).ends
+    seen = await ends.among(approval_ids, _eyes(request))
+    if seen.more and reach_of(request).owner is not None:
+        # Perhaps what it did not see is of a node that became its own since its key was read.
+        await still_here(request, fresh=True)
+        seen = await ends.among(approval_ids, _eyes(request))
+    return seen.shown
+
+
+def _eyes(request: Request[Any, Any, Any]) -> Eyes:
     reach = reach_of(request)
-    return [shown for shown in found if reach.covers(shown.node_id)]
+    return Eyes(lambda shown: reach.covers(shown.node_id), are_its_agents=reads_for_agent(request))
 
 
-async def _settled(runtime: Runtime, approval_ids: list[str], until: float) -> list[Shown]:
+async def _settled(request: Request[Any, Any, Any], approval_ids: list[str], until: float) -> list[Shown]:
     """What is known to have ended; a database that is away for a moment does not cost a call that waited its answer."""
     while True:
         try:
-            return await runtime.ends.among(approval_ids)
+            await still_here(request)
+            return await _seen(request, approval_ids)
         except DatabaseUnavailable:
-            if runtime.stopping or asyncio.get_running_loop().time() + RETRY_SECONDS > until:
+            late = asyncio.get_running_loop().time() + RETRY_SECONDS > until
+            if runtime_of(request).stopping or late:
                 raise
         await asyncio.sleep(RETRY_SECONDS)
 

@@ -44,11 +44,11 @@ async def start(conn: Connection, starting: Starting, actor: Actor) -> tuple[Run
     """Start an execution, or return the one that has this id already; True when it is new.
 
     Raises:
-        ExecutionExists: another node owns an execution with this id.
+        ExecutionExists: another node owns an execution with this id, whether the caller sees that one or not.
     """
     new = await executions.start(conn, starting)
-    run = await look(conn, starting.execution_id)
-    if run.node_id != starting.node_id:
+    run = await executions.get(conn, starting.execution_id)
+    if run is None or run.node_id != starting.node_id:
         raise ExecutionExists
     if new:
         data = {"to": run.status, "reasoner": run.reasoner}

@@ -91,15 +91,16 @@ async def known_reasoner(conn: Connection, node_id: str, reasoner: str) -> Reaso
     """A node's reasoner, as it was registered last; whether an instance is there does not matter.
 
     Raises:
-        NodeNotFound: no such node is registered; `registered` names those that are.
-        ReasonerNotFound: the node has no such reasoner; `registered` names those that it has.
+        NodeNotFound: no such node is registered; `registered` names those that are, as far as the caller sees them.
+        ReasonerNotFound: the node has no such reasoner; `registered` names those that it has, if the caller sees it.
     """
     known, found = await nodes.reasoner(conn, node_id, reasoner)
     if not known:
         raise await _unknown(conn)
     if found is None:
-        node = await look(conn, node_id)
-        raise ReasonerNotFound(registered=[each.name for each in node.reasoners[:NAMED_AT_MOST]])
+        node = await nodes.get(conn, node_id)
+        named = node.reasoners[:NAMED_AT_MOST] if node is not None else ()
+        raise ReasonerNotFound(registered=[each.name for each in named])
     return found
 
 

@@ -20,7 +20,7 @@ from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage import history
 from controlplane.storage.clock import MOMENT
 from controlplane.storage.engine import Connection
-from controlplane.storage.reach import within
+from controlplane.storage.reach import limits, reachable
 from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, executions, instances
@@ -56,19 +56,19 @@ async def lock(conn: Connection, execution_id: str, *, request_id: str | None = 
     The case's moment is the database's clock after the lock was had, so an answer that waited is judged by when
     it is applied.
     """
-    found = await within(conn, await conn.row(_LOCK, {"execution_id": execution_id}))
+    found = await conn.row(_LOCK, {"execution_id": execution_id} | limits(conn))
     return await _load(conn, found, request_id=request_id) if found else None
 
 
 async def lock_by_approval(conn: Connection, approval_id: str) -> Case | None:
     """Lock the execution of an approval and read it with that approval and all pending ones."""
-    found = await within(conn, await conn.row(_LOCK_BY_APPROVAL, {"approval_id": approval_id}))
+    found = await conn.row(_LOCK_BY_APPROVAL, {"approval_id": approval_id} | limits(conn))
     return await _load(conn, found, approval_id=approval_id) if found else None
 
 
 async def lock_all(conn: Connection, execution_ids: Sequence[str]) -> list[Case]:
     """Lock executions in order of their ids and read them with their pending approvals; unknown ones are left out."""
-    found = await conn.rows(_LOCK_ALL, {"ids": list(execution_ids)})
+    found = await conn.rows(_LOCK_ALL, {"ids": list(execution_ids)} | limits(conn))
     return await _with_pending(conn, [to_struct(row, Execution) for row in found])
 
 
@@ -135,7 +135,9 @@ def _cases(locked: list[Execution], rows: Sequence[sa.Row[Any]]) -> list[Case]:
 
 
 def _locking(where: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    return sa.select(*_EXECUTION).where(where).with_for_update(key_share=True)
+    """A lock on runs in reach: what is beyond is not even locked, so nobody waits there, or holds others up."""
+    mine = reachable(executions.c.node_id, executions.c.started_by)
+    return sa.select(*_EXECUTION).where(where, mine).with_for_update(key_share=True, of=executions)
 
 
 def _loading(which: sa.ColumnElement[bool]) -> sa.Select[Any]:
@@ -167,10 +169,7 @@ _LOCK_DUE = Statement(
     .with_for_update(key_share=True, skip_locked=True, of=executions)
 )
 _LOCK_ALL = Statement(
-    sa.select(*_EXECUTION)
-    .where(executions.c.execution_id == sa.any_(bound_texts("ids")))
-    .order_by(executions.c.execution_id)
-    .with_for_update(key_share=True)
+    _locking(executions.c.execution_id == sa.any_(bound_texts("ids"))).order_by(executions.c.execution_id)
 )
 _LOCK_HELD_BY_THE_GONE = Statement(
     sa.select(*_EXECUTION)

@@ -21,8 +21,8 @@ from controlplane.storage.tables import dispatches, executions, instances, notes
 class Run(Struct, frozen=True, kw_only=True):
     """An execution as it is shown; `input` and `result` are JSON as received.
 
-    `status_reason` says so while it waits for an instance of its node; `attempts` and `last_error` are those of its
-    present dispatch.
+    `status_reason` says so while it waits for an instance of its node; `attempts`, `last_error` and `last_reply` are
+    those of its present dispatch, the last of them for its node and administrators alone.
     """
 
     execution_id: str
@@ -48,6 +48,7 @@ class Run(Struct, frozen=True, kw_only=True):
     worked_seconds: float
     attempts: int
     last_error: str | None
+    last_reply: str | None
     started_by: str | None
 
     @property
@@ -123,6 +124,7 @@ RUN = [
     _REASON.label("status_reason"),
     sa.func.coalesce(_of_dispatch(dispatches.c.attempts), 0).label("attempts"),
     _of_dispatch(dispatches.c.last_error).label("last_error"),
+    _of_dispatch(dispatches.c.last_reply).label("last_reply"),
 ]
 _STALE_AFTER = sa.text("interval '24 hours'")
 
@@ -222,10 +224,11 @@ async def add_note(conn: Connection, execution_id: str, note: Note) -> tuple[Not
 
 
 async def notes_of(conn: Connection, execution_id: str) -> list[Note]:
-    """The notes of an execution, oldest first."""
+    """The notes of an execution, oldest first; whoever only started it elsewhere reads none."""
+    mine = sa.exists().where(executions.c.execution_id == notes.c.execution_id, in_reach(conn, executions.c.node_id))
     rows = await conn.rows(
         sa.select(*columns(notes, Note))
-        .where(notes.c.execution_id == execution_id)
+        .where(notes.c.execution_id == execution_id, mine)
         .order_by(notes.c.at, notes.c.note_id)
     )
     return [to_struct(row, Note) for row in rows]

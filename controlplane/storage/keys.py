@@ -1,7 +1,8 @@
 """API keys as they are remembered: looked up by id, listed, made, rotated, revoked; and which nodes are whose."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -9,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from controlplane.domain.keys import Key
 from controlplane.storage.access_tables import api_keys, key_secrets, node_owners
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import columns, to_struct
+from controlplane.storage.rows import bound_texts, columns, to_struct
 from controlplane.storage.statement import Statement
 
 _NOW = sa.func.clock_timestamp()
@@ -17,21 +18,25 @@ _KEY = columns(api_keys, Key)
 
 
 class Found(Key, frozen=True, kw_only=True):
-    """A key with what proves it, the nodes it owns, and the database's clock when it was read.
+    """A key with what proves it until when, the nodes it owns, and the database's clock when it was read.
 
     `displaced`: the node that it is bound to is another key's.
     """
 
     digests: tuple[bytes, ...]
+    until: tuple[datetime | None, ...]
     nodes: tuple[str, ...]
     displaced: bool
     now: datetime
 
+    def proofs(self, now: datetime) -> list[bytes]:
+        """The digests that prove it at a moment: one that was rotated away does so for a while."""
+        return [digest for digest, until in zip(self.digests, self.until, strict=True) if until is None or now < until]
 
-async def find(conn: Connection, key_id: str) -> Found | None:
-    """One key, with what proves it now."""
-    row = await conn.row(_FIND, {"key_id": key_id})
-    return to_struct(row, Found) if row else None
+
+async def find(conn: Connection, key_ids: Sequence[str]) -> list[Found]:
+    """Those of the keys with these ids that there are, each with what proves it."""
+    return [to_struct(row, Found) for row in await conn.rows(_FIND, {"ids": list(key_ids)})]
 
 
 async def any_there(conn: Connection) -> bool:
@@ -109,14 +114,17 @@ async def move_node(conn: Connection, node_id: str, key_id: str) -> None:
     await conn.run(upsert(node_owners).values(values).on_conflict_do_update(index_elements=["node_id"], set_=values))
 
 
-_STILL = sa.or_(key_secrets.c.valid_until.is_(None), key_secrets.c.valid_until > _NOW)
+def _secrets(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    mine = sa.select(column).where(key_secrets.c.key_id == api_keys.c.key_id).order_by(key_secrets.c.digest)
+    return sa.func.array(mine.scalar_subquery())
+
+
 # Built once: building one of these costs more than running it.
 _FIND = Statement(
     sa.select(
         *_KEY,
-        sa.func.array(
-            sa.select(key_secrets.c.digest).where(key_secrets.c.key_id == api_keys.c.key_id, _STILL).scalar_subquery()
-        ).label("digests"),
+        _secrets(key_secrets.c.digest).label("digests"),
+        _secrets(key_secrets.c.valid_until).label("until"),
         sa.func.array(
             sa.select(node_owners.c.node_id).where(node_owners.c.key_id == api_keys.c.key_id).scalar_subquery()
         ).label("nodes"),
@@ -124,7 +132,7 @@ _FIND = Statement(
         .where(node_owners.c.node_id == api_keys.c.node_id, node_owners.c.key_id != api_keys.c.key_id)
         .label("displaced"),
         _NOW.label("now"),
-    ).where(api_keys.c.key_id == sa.bindparam("key_id"))
+    ).where(api_keys.c.key_id == sa.any_(bound_texts("ids")))
 )
 _NOTE_USED = Statement(
     sa.text("""

@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from controlplane.domain.nodes import Instance, InstanceStatus, Node, Reasoner, Registration
+from controlplane.storage.access_tables import node_owners
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
 from controlplane.storage.reach import in_reach, within
@@ -17,7 +18,8 @@ from controlplane.storage.tables import instances, nodes
 
 _NOW = sa.func.clock_timestamp()
 _INSTANCE = columns(instances, Instance)
-_NODE = columns(nodes, Node)
+_OWNER = sa.select(node_owners.c.key_id).where(node_owners.c.node_id == nodes.c.node_id).scalar_subquery()
+_NODE = [*columns(nodes, Node), _OWNER.label("owner")]
 _THERE = instances.c.status != InstanceStatus.GONE
 # A page of nodes could else weigh as much as all schemas of a thousand reasoners.
 _SHORT = sa.literal_column(
@@ -67,9 +69,10 @@ async def reasoner(conn: Connection, node_id: str, name: str) -> tuple[bool, Rea
 
 
 async def names(conn: Connection, limit: int) -> list[str]:
-    """The nodes that are registered, those first that are there, as many as may be named in an answer."""
+    """The nodes in reach, those first that are there, as many as may be named in an answer."""
     there = sa.exists().where(instances.c.node_id == nodes.c.node_id, _THERE)
-    statement = sa.select(nodes.c.node_id).order_by(there.desc(), nodes.c.updated_at.desc()).limit(limit)
+    statement = sa.select(nodes.c.node_id).where(in_reach(conn, nodes.c.node_id))
+    statement = statement.order_by(there.desc(), nodes.c.updated_at.desc()).limit(limit)
     return [row.node_id for row in await conn.rows(statement)]
 
 

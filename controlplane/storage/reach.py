@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from controlplane.storage.access_tables import node_owners
 from controlplane.storage.engine import Connection
-from controlplane.storage.rows import texts
+from controlplane.storage.rows import bound_texts, texts
 from controlplane.storage.statement import Statement
 
 
@@ -34,6 +34,28 @@ def in_reach(
     if started_by is not None and reach.starter is not None:
         theirs.append(started_by == reach.starter)
     return sa.or_(*theirs)
+
+
+def reachable(node_id: sa.ColumnElement[Any], started_by: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+    """As `in_reach`, for a statement that is built once; its values are `limits`."""
+    owner = sa.bindparam("reach_owner", type_=sa.Text)
+    return sa.or_(
+        sa.bindparam("reach_everything", type_=sa.Boolean),
+        node_id == sa.any_(bound_texts("reach_nodes")),
+        node_id.in_(sa.select(node_owners.c.node_id).where(node_owners.c.key_id == owner)),
+        started_by == sa.bindparam("reach_starter", type_=sa.Text),
+    )
+
+
+def limits(conn: Connection) -> dict[str, Any]:
+    """The values of `reachable` for a transaction's caller."""
+    reach = conn.reach
+    return {
+        "reach_everything": reach.nodes is None,
+        "reach_nodes": sorted(reach.nodes or ()),
+        "reach_owner": reach.owner,
+        "reach_starter": reach.starter,
+    }
 
 
 _OWNS = Statement(

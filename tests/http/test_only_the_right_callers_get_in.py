@@ -38,6 +38,7 @@ ALLOWED: dict[Access, set[str]] = {
     Access.WITHDRAW: {"agent", "review"},
     Access.REVIEW: {"review"},
     Access.READ: {"agent", "review", "admin"},
+    Access.RUNS: {"agent", "review", "admin"},
     Access.ADMIN: {"admin"},
 }
 Texts = dict[str, str]
