@@ -1,18 +1,26 @@
 """Calls to a running control plane, for the commands that look and decide; each fault as a sentence."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import click
 import httpx
 
-from controlplane.cli.faults import Fault
-from controlplane.domain.errors import FieldFault
+from controlplane.cli.faults import Fault, WrongUsage
+from controlplane.domain import keys
+from controlplane.domain.errors import FieldFault, InvalidKey, NotAllowed, NotAuthenticated
 from controlplane.domain.ids import check_name
 
+KEY_VARIABLE = "HOLDSHORT_API_KEY"
 DEFAULT_URL = "http://127.0.0.1:8080"
 SECONDS = 10.0
 PASSING = frozenset({429, 502, 503, 504})
+ABOUT_THE_KEY = {
+    NotAuthenticated.code: f"set {KEY_VARIABLE}; `holdshort keys create` makes a key",
+    InvalidKey.code: f"the key that {KEY_VARIABLE} holds was sent",
+    NotAllowed.code: f"the key that {KEY_VARIABLE} holds was sent",
+}
 
 Document = Mapping[str, Any]
 
@@ -37,14 +45,18 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 class Api:
-    """The routes under /api/v1 of one control plane.
+    """The routes under /api/v1 of one control plane, called with the key in HOLDSHORT_API_KEY where there is one.
 
     Args:
         url: its address.
+
+    Raises:
+        WrongUsage: what the variable holds is no key.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
+        self._headers = _headers(os.environ.get(KEY_VARIABLE, "").strip())
 
     def get(self, path: str, **query: str | int | None) -> Document:
         """Read a document; a query value that is None is left out.
@@ -72,11 +84,13 @@ class Api:
             ApiFault: as `get`.
         """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self._call("POST", path, json=dict(body), headers=named)
+        return self._call("POST", path, named, json=dict(body))
 
-    def _call(self, method: str, path: str, **rest: Any) -> Document:
+    def _call(self, method: str, path: str, headers: Mapping[str, str] | None = None, **rest: Any) -> Document:
+        sent = {**self._headers, **(headers or {})}
+        url = f"{self._url}/api/v1{path}"
         try:
-            reply = httpx.request(method, f"{self._url}/api/v1{path}", timeout=SECONDS, trust_env=False, **rest)
+            reply = httpx.request(method, url, headers=sent, timeout=SECONDS, trust_env=False, **rest)
             document = reply.json()
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             why = f"{self._url} cannot be reached ({fault}); is it running? --url names another"
@@ -88,9 +102,19 @@ class Api:
         return document if isinstance(document, dict) else {}
 
 
+def _headers(key: str) -> dict[str, str]:
+    if not key:
+        return {}
+    if keys.read(key) is None:
+        raise WrongUsage(f"{KEY_VARIABLE} holds no key as `holdshort keys create` prints it; copy it anew, or unset it")
+    return {"X-API-Key": key}
+
+
 def _sentence(status: int, document: Any) -> str:
     known = document if isinstance(document, dict) else {}
     said = f"{known.get('error', 'refused')} ({status}): {known.get('message', 'the control plane gave no reason')}"
+    if str(known.get("error")) in ABOUT_THE_KEY:
+        return f"{said}\n{ABOUT_THE_KEY[known['error']]}"
     registered = known.get("registered")
     if not isinstance(registered, list):
         return said

@@ -44,6 +44,7 @@ def demo(*, auto: bool, as_json: bool) -> None:
     report = Report(screen)
     with ended_by_signals():
         screen.heading("Starting PostgreSQL, the control plane, an agent and a review service.")
+        screen.say("Open mode on loopback: only programs of this machine reach them, and none needs an API key.")
         try:
             _play_all(settings, screen, report, auto=auto)
         except DemoFault as fault:

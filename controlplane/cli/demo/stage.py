@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from controlplane.cli import needs
 from controlplane.cli.demo.faults import DemoFault
 from controlplane.cli.demo.programs import POLL_SECONDS, SEE_SECONDS, Program, free_port, stop
 from controlplane.cli.demo.readback import Database, reading
@@ -171,12 +172,14 @@ def set_up(settings: Settings) -> Iterator[Stage]:
         settings: names the database, else PostgreSQL is started on data that are thrown away.
 
     Raises:
-        DemoFault: a program did not start.
+        DemoFault: a program did not start, or the database has API keys: the demo's programs have none.
     """
     folder = _examples()
     with ExitStack() as stack:
         url = settings.database_url or stack.enter_context(run_ephemeral(entropy=os.urandom)).url
         asyncio.run(migrations.migrate(settings.migration_database_url or url))
+        if asyncio.run(needs.has_key(url)):
+            raise DemoFault("the demo runs without API keys, and this database has some; give it another one, or none")
         http = stack.enter_context(httpx.Client(timeout=SEE_SECONDS, trust_env=False))
         database = stack.enter_context(reading(url))
         stage = _stage(url, folder, database, http)
