@@ -36,6 +36,7 @@ async def create(conn: Connection, wanted: Wanted, *, entropy: bytes, actor: Act
     """
     scopes = rules.check_scopes(wanted.scopes, wanted.node_id)
     key_id, text, digest = rules.mint(entropy)
+    await keys.lock_first(conn)
     return await _keep(conn, _key(wanted, key_id, scopes, await clock.now(conn)), digest, actor), text
 
 
@@ -48,6 +49,11 @@ async def adopt(conn: Connection, text: str, wanted: Wanted, actor: Actor) -> Ke
     presented = rules.read(text)
     if presented is None:
         raise FieldFault("key", "must be a key as `holdshort keys create` prints it")
+    await keys.take_turn(conn)
+    if await keys.any_there(conn):
+        return None
+    # Replicas that start together bring a key each: the first one in has it, and the others see that.
+    await keys.lock_first(conn)
     if await keys.any_there(conn):
         return None
     scopes = rules.check_scopes(wanted.scopes, wanted.node_id)

@@ -15,6 +15,7 @@ from controlplane.storage.statement import Statement
 
 _NOW = sa.func.clock_timestamp()
 _KEY = columns(api_keys, Key)
+_TAKE_TURN = sa.text("SELECT pg_advisory_xact_lock(hashtextextended('holdshort.keys', 0))")
 
 
 class Found(Key, frozen=True, kw_only=True):
@@ -42,6 +43,16 @@ async def find(conn: Connection, key_ids: Sequence[str]) -> list[Found]:
 async def any_there(conn: Connection) -> bool:
     """Whether a key exists, or ever did: revoked ones stay."""
     return await conn.row(sa.select(sa.literal(1)).select_from(api_keys).limit(1)) is not None
+
+
+async def take_turn(conn: Connection) -> None:
+    """Hold off others who would keep the first key, until this transaction ends: servers start at the same moment."""
+    await conn.run(sa.text("SELECT pg_advisory_xact_lock(hashtextextended('holdshort.first_key', 0))"))
+
+
+async def lock_first(conn: Connection) -> None:
+    """Let whoever makes a key take turns, so that only one of them can make the first."""
+    await conn.run(_TAKE_TURN)
 
 
 async def add(conn: Connection, key: Key, digest: bytes) -> None:
