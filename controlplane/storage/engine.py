@@ -228,7 +228,8 @@ class unavailable:  # noqa: N801
 
 def is_passing(error: BaseException) -> bool:
     """True when an exception means that the database is away or busy, not that a statement is wrong."""
-    if isinstance(error, PoolTimeout | OSError | asyncpg.InterfaceError):
+    # The driver calls it an internal error when the connection was ended and it has read but half of that.
+    if isinstance(error, PoolTimeout | OSError | asyncpg.InterfaceError | asyncpg.InternalClientError):
         return True
     if isinstance(error, asyncpg.PostgresError):
         return str(error.sqlstate or "").startswith(_PASSING)

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import AsyncIterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -178,6 +180,25 @@ async def test_a_killed_backend_leaves_nothing_half_done(store: Store, rows: Row
     assert (await store.look(approval.approval_id)).status is ApprovalStatus.PENDING
     assert await rows.history() == ["execution.created", "approval.requested", "execution.waiting"]
     assert (await store.decide(approval.approval_id)).applied
+
+
+def end_half(driver: Any) -> None:
+    """Let the driver read that the server ends its connection, and not yet that it is closed."""
+    fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"
+    driver._protocol.data_received(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+
+
+async def commit_on_half_a_connection(store: Store) -> None:
+    async with store.tx() as conn:
+        await record(conn, "undone")
+        end_half(conn._driver)
+
+
+async def test_a_connection_whose_end_is_half_read_is_an_absent_database(store: Store, rows: Rows):
+    with pytest.raises(DatabaseUnavailable):
+        await commit_on_half_a_connection(store)
+    assert await rows.history() == []
+    await store.start()
 
 
 async def write_and_idle(store: Store, rows: Rows) -> None:
