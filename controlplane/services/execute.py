@@ -73,7 +73,7 @@ async def execute(conn: Connection, wanted: Wanted, limits: Limits, actor: Actor
 async def _of_key(conn: Connection, wanted: Wanted) -> Run | None:
     if wanted.idempotency_key is None:
         return None
-    execution_id = await executions.id_of_key(conn, wanted.idempotency_key)
+    execution_id = await executions.id_of_key(conn, wanted.idempotency_key, wanted.started_by)
     if execution_id is None:
         return None
     run = await look(conn, execution_id)

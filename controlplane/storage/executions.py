@@ -21,8 +21,8 @@ from controlplane.storage.tables import dispatches, executions, instances, notes
 class Run(Struct, frozen=True, kw_only=True):
     """An execution as it is shown; `input` and `result` are JSON as received.
 
-    `status_reason` says so while it waits for an instance of its node; `attempts`, `last_error` and `last_reply` are
-    those of its present dispatch, the last of them for its node and administrators alone.
+    `status_reason` says so while it waits for an instance of its node; `attempts` and `last_error` are those of its
+    present dispatch. `agent_reply`, what an agent refused it with, is for its node and administrators alone.
     """
 
     execution_id: str
@@ -48,8 +48,8 @@ class Run(Struct, frozen=True, kw_only=True):
     worked_seconds: float
     attempts: int
     last_error: str | None
-    last_reply: str | None
     started_by: str | None
+    agent_reply: str | None
 
     @property
     def final(self) -> bool:
@@ -124,7 +124,6 @@ RUN = [
     _REASON.label("status_reason"),
     sa.func.coalesce(_of_dispatch(dispatches.c.attempts), 0).label("attempts"),
     _of_dispatch(dispatches.c.last_error).label("last_error"),
-    _of_dispatch(dispatches.c.last_reply).label("last_reply"),
 ]
 _STALE_AFTER = sa.text("interval '24 hours'")
 
@@ -140,9 +139,10 @@ async def enqueue(conn: Connection, queued: Queued) -> bool:
     return await conn.run(upsert(executions).values(values).on_conflict_do_nothing()) == 1
 
 
-async def id_of_key(conn: Connection, key: str) -> str | None:
-    """The execution that a call with this idempotency key made."""
-    row = await conn.row(sa.select(executions.c.execution_id).where(executions.c.idempotency_key == key))
+async def id_of_key(conn: Connection, key: str, started_by: str | None) -> str | None:
+    """The execution that a caller's call with this idempotency key made; other callers' keys are their own."""
+    mine = sa.func.coalesce(executions.c.started_by, "") == (started_by or "")
+    row = await conn.row(sa.select(executions.c.execution_id).where(executions.c.idempotency_key == key, mine))
     return row.execution_id if row else None
 
 
@@ -169,6 +169,12 @@ async def keep_outcome(conn: Connection, execution_id: str, result: bytes | None
         .values(result=result, error=error, updated_at=sa.func.clock_timestamp())
     )
     return await conn.run(statement) == 1
+
+
+async def keep_reply(conn: Connection, execution_id: str, reply: str) -> None:
+    """Store what an agent answered to a dispatch, in the place of what one answered before."""
+    mine = executions.c.execution_id == execution_id
+    await conn.run(sa.update(executions).where(mine).values(agent_reply=reply))
 
 
 async def touch(conn: Connection, execution_id: str) -> None:

@@ -51,6 +51,7 @@ executions = sa.Table(
     moment("running_since", nullable=True),
     moment("work_deadline", nullable=True),
     text("started_by", nullable=True),
+    text("agent_reply", nullable=True),
     sa.CheckConstraint(one_of("status", ExecutionStatus), name="executions_status"),
     sa.CheckConstraint("pending_approvals >= 0", name="executions_pending_counted"),
     sa.CheckConstraint("(status = 'waiting') = (pending_approvals > 0)", name="executions_waits_for_something"),
@@ -68,6 +69,7 @@ executions = sa.Table(
     sa.Index(
         "executions_by_key",
         "idempotency_key",
+        sa.text("coalesce(started_by, '')"),
         unique=True,
         postgresql_where=sa.text("idempotency_key IS NOT NULL"),
     ),

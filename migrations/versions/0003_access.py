@@ -79,8 +79,19 @@ _STATEMENTS = (
     """
     ALTER TABLE executions ADD COLUMN started_by TEXT
     """,
+    # One caller's idempotency keys are nothing to another one.
+    """
+    DROP INDEX executions_by_key
+    """,
+    """
+    CREATE UNIQUE INDEX executions_by_key ON executions (idempotency_key, coalesce(started_by, ''))
+        WHERE idempotency_key IS NOT NULL
+    """,
     """
     ALTER TABLE history ADD COLUMN actor_id TEXT
+    """,
+    """
+    ALTER TABLE executions ADD COLUMN agent_reply TEXT
     """,
 )
 
