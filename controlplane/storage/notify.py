@@ -31,13 +31,20 @@ class Listener:
         """Make sure that the connection still answers.
 
         Raises:
-            TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError: it does not.
+            TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError: it does
+                not.
         """
         async with asyncio.timeout(_DEADLINE_SECONDS):
             await self._connection.execute("SELECT 1")
 
 
-LISTENER_FAULTS = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+LISTENER_FAULTS = (
+    TimeoutError,
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 @asynccontextmanager
