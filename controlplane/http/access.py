@@ -8,6 +8,7 @@ from litestar.handlers import BaseRouteHandler
 from controlplane.domain import keys
 from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
 from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
+from controlplane.http.keys_in_urls import carries_key
 from controlplane.http.throttle import counted, is_suspect
 from controlplane.runtime import Runtime
 
@@ -20,13 +21,14 @@ async def guard(asked: Asked, handler: BaseRouteHandler) -> None:
     """Let a caller through to a route that is for them; the framework calls it before every handler.
 
     Raises:
-        KeyInUrl: a key stands in the query.
+        KeyInUrl: a key stands in the path or the query.
         NotAuthenticated: the route needs a key, and none was sent.
         InvalidKey: the key is none of ours, or no good any more.
         TooManyFailures: the same, after many such failures from the caller's address.
         NotAllowed: the key is of another scope; or nobody said what the route is for.
     """
-    _refuse_in_url(asked)
+    if carries_key(asked.scope):
+        raise KeyInUrl
     access = handler.opt.get("access")
     if access is Access.PUBLIC:
         return
@@ -66,10 +68,3 @@ def _sent(asked: Asked) -> str | None:
     if len(given) > 1:
         raise InvalidKey("Two keys were sent that differ; send one.")
     return given.pop() if given else None
-
-
-def _refuse_in_url(asked: Asked) -> None:
-    if keys.PREFIX.encode() not in asked.scope["query_string"]:
-        return
-    if any(value.startswith(keys.PREFIX) for values in asked.query_params.dict().values() for value in values):
-        raise KeyInUrl

@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 
 from controlplane import telemetry
 from controlplane.domain import errors
+from controlplane.http.keys_in_urls import carries_key
 from controlplane.http.rules import rule_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -71,10 +72,17 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.SignatureStale: HTTPStatus.UNAUTHORIZED,
     errors.WebhookNotConfigured: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.SenderUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.TooManyConnections: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-_RETRY = {errors.DatabaseUnavailable, errors.SenderUnreadable, errors.TooManyParked, errors.QueueFull, errors.TooManyFailures}
+_RETRY = {
+    errors.DatabaseUnavailable,
+    errors.SenderUnreadable,
+    errors.TooManyParked,
+    errors.QueueFull,
+    errors.TooManyFailures,
+}
 _log = structlog.get_logger()
 
 
@@ -116,12 +124,8 @@ def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> R
     """The reply to what the framework refuses, in the same form as our own."""
     if isinstance(error, ValidationException):
         return answer(request, _field_fault(request, error))
-    if isinstance(error, NotFoundException):
-        return answer(request, errors.NotFound())
-    if isinstance(error, MethodNotAllowedException):
-        reply = answer(request, errors.MethodNotAllowed())
-        reply.headers["Allow"] = (error.headers or {}).get("allow", "")
-        return reply
+    if isinstance(error, NotFoundException | MethodNotAllowedException):
+        return _answer_no_route(request, error)
     if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return answer(request, errors.BodyTooLarge())
     if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -135,6 +139,16 @@ def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Resp
     route = request.scope.get("path_template", "")
     _log.error("request_failed", method=request.method, route=route, exc_info=error)
     return answer(request, errors.InternalError())
+
+
+def _answer_no_route(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if carries_key(request.scope):
+        return answer(request, errors.KeyInUrl())  # as on every route: no guard has seen this one
+    if isinstance(error, NotFoundException):
+        return answer(request, errors.NotFound())
+    reply = answer(request, errors.MethodNotAllowed())
+    reply.headers["Allow"] = (error.headers or {}).get("allow", "")
+    return reply
 
 
 def _field_fault(request: Request[Any, Any, Any], error: ValidationException) -> errors.FieldFault:
