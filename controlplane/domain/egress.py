@@ -5,6 +5,7 @@ allows it. Everything else never is, whatever the list says, and neither is the 
 Of several addresses every one must be allowed.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ SETTING = "HOLDSHORT_CALLBACK_ALLOW"
 HOST_RULE = "host"
 OWN_RULE = "own"
 
+# Python's own reading takes an address out of brackets wherever they stand, and forgets what stands around them.
+_AUTHORITY = re.compile(r"(?:\[[^\[\]]*\]|[^\[\]:]*)(?::[0-9]*)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
 _BY_LIST = frozenset({Kind.LOOPBACK, Kind.PRIVATE})
@@ -99,7 +102,8 @@ def target_of(url: str) -> Target | Refusal:
     except ValueError:
         return Refusal(HOST_RULE)
     default = _DEFAULT_PORTS.get(parts.scheme)
-    if default is None or "@" in parts.netloc or ("[" in parts.netloc) != (":" in host):
+    whole = "@" not in parts.netloc and _AUTHORITY.fullmatch(parts.netloc)
+    if default is None or not whole or ("[" in parts.netloc) != (":" in host):
         return Refusal(HOST_RULE)
     return target(host, default if port is None else port)
 
