@@ -1,13 +1,19 @@
 """The database itself, for commands that need no running server."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 from controlplane.cli.faults import WrongUsage
+from controlplane.domain.events import Actor, ActorKind
 from controlplane.settings import Settings
 from controlplane.storage.engine import Connection, make_engine, transaction
 
+Done = TypeVar("Done")
+# Whoever may use the database itself.
+OPERATOR = Actor(ActorKind.PERSON, "operator", "cli")
 Open = Callable[[], AbstractAsyncContextManager[Connection]]
 
 
@@ -30,3 +36,18 @@ async def opened(url: str) -> AsyncIterator[Open]:
         yield partial(transaction, engine)
     finally:
         await engine.dispose()
+
+
+def run(settings: Settings, work: Callable[[Connection], Awaitable[Done]]) -> Done:
+    """Do something in one transaction on the database.
+
+    Raises:
+        WrongUsage: nobody said where the database is.
+    """
+    url = url_of(settings)
+
+    async def once() -> Done:
+        async with opened(url) as open_, open_() as conn:
+            return await work(conn)
+
+    return asyncio.run(once())

@@ -1,28 +1,23 @@
 """`holdshort keys`: make, list, rotate and revoke API keys, on the database itself."""
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import structs
 
 from controlplane.cli.api import json_option
+from controlplane.cli.database import OPERATOR, run
 from controlplane.cli.environment import prepare
-from controlplane.cli.faults import WrongUsage
 from controlplane.cli.output import print_fields, print_json, print_table
-from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import ENTROPY_BYTES, Key, Scope
 from controlplane.services import access
 from controlplane.services.access import Wanted
 from controlplane.storage import keys as storage
-from controlplane.storage.engine import Connection, make_engine, transaction
+from controlplane.storage.engine import Connection
 
-Done = TypeVar("Done")
-COLUMNS = ("key_id", "name", "scopes", "node_id", "created_at", "expires_at", "last_used_at", "revoked_at")
-OPERATOR = Actor(ActorKind.PERSON, "operator", "cli")
+COLUMNS = ("key_id", "name", "scopes", "node_id", "allow", "created_at", "expires_at", "last_used_at", "revoked_at")
 
 
 @click.group()
@@ -34,31 +29,45 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", type=click.Choice([scope.value for scope in Scope]), multiple=True, required=True)
 @click.option("--node", "node_id", help="Bind an agent's key to this node.")
+@click.option(
+    "--allow",
+    multiple=True,
+    help="What that node may have called beside what the server calls anyway: host[:port] or network[:port], often.",
+)
 @click.option("--expires-in-days", type=click.FloatRange(min=0, min_open=True), help="Days until it ends.")
 @json_option
 def create(
     name: str,
     scopes: tuple[str, ...],
     node_id: str | None,
+    allow: tuple[str, ...],
     expires_in_days: float | None,
     *,
     as_json: bool,
 ) -> None:
     """Make a key called NAME and print it: this once, as only its digest is kept."""
     expires_in = None if expires_in_days is None else timedelta(days=expires_in_days)
-    wanted = Wanted(name=name, scopes=scopes, node_id=node_id, expires_in=expires_in)
+    settings = prepare()
+    wanted = Wanted(
+        name=name,
+        scopes=scopes,
+        node_id=node_id,
+        expires_in=expires_in,
+        allow=allow,
+        dangerous=settings.dangerous_callback_allow,
+    )
 
     async def make(conn: Connection) -> tuple[Key, str]:
         return await access.create(conn, wanted, entropy=os.urandom(ENTROPY_BYTES), actor=OPERATOR)
 
-    _print_new(*_run(make), as_json=as_json)
+    _print_new(*run(settings, make), as_json=as_json)
 
 
 @keys.command("list")
 @json_option
 def list_(*, as_json: bool) -> None:
     """List every key, the ended ones too."""
-    found = [structs.asdict(key) for key in _run(storage.listed)]
+    found = [structs.asdict(key) for key in run(prepare(), storage.listed)]
     if as_json:
         print_json({"keys": found})
     else:
@@ -75,7 +84,7 @@ def rotate(key_id: str, overlap: float, *, as_json: bool) -> None:
     async def change(conn: Connection) -> tuple[Key, str]:
         return await access.rotate(conn, key_id, entropy=os.urandom(ENTROPY_BYTES), others_for=overlap, actor=OPERATOR)
 
-    _print_new(*_run(change), as_json=as_json)
+    _print_new(*run(prepare(), change), as_json=as_json)
 
 
 @keys.command()
@@ -87,7 +96,7 @@ def revoke(key_id: str, *, as_json: bool) -> None:
     async def end(conn: Connection) -> Key:
         return await access.revoke(conn, key_id, OPERATOR)
 
-    _print(structs.asdict(_run(end)), as_json=as_json)
+    _print(structs.asdict(run(prepare(), end)), as_json=as_json)
 
 
 def _print_new(key: Key, text: str, *, as_json: bool) -> None:
@@ -99,20 +108,3 @@ def _print(document: dict[str, Any], *, as_json: bool) -> None:
         print_json(document)
     else:
         print_fields(document)
-
-
-def _run(work: Callable[[Connection], Awaitable[Done]]) -> Done:
-    """Do something in one transaction on the database."""
-    url = prepare().database_url
-    if url is None:
-        raise WrongUsage("set HOLDSHORT_DATABASE_URL to the database that the servers use")
-
-    async def run() -> Done:
-        engine = make_engine(url, pool_size=1)
-        try:
-            async with transaction(engine) as conn:
-                return await work(conn)
-        finally:
-            await engine.dispose()
-
-    return asyncio.run(run())

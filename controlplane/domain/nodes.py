@@ -54,7 +54,7 @@ class Reasoner(Struct, frozen=True, kw_only=True):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """An agent program as it registered last."""
+    """An agent program as it registered last; `owner` is the key that it belongs to."""
 
     node_id: str
     version: str
@@ -62,6 +62,7 @@ class Node(Struct, frozen=True, kw_only=True):
     max_concurrent: int | None
     registered_at: datetime
     updated_at: datetime
+    owner: str | None = None
 
 
 class Instance(Struct, frozen=True, kw_only=True):

@@ -50,24 +50,26 @@ class InstanceOut(Struct, kw_only=True):
 
 
 class NodeOut(Struct, kw_only=True):
-    """An agent program as it registered last, with its instances that are there."""
+    """An agent program as it registered last, with its instances that are there; `owner` is the key it belongs to."""
 
     node_id: str
     version: str
     reasoners: list[ReasonerOut]
     max_concurrent: int | None
+    owner: str | None
     registered_at: datetime
     updated_at: datetime
     instances: list[InstanceOut]
 
 
 class NodeDetailOut(Struct, kw_only=True):
-    """An agent program as it registered last, with its instances, those that are gone too."""
+    """An agent program as it registered last, with its instances, those that are gone too, and with its owner."""
 
     node_id: str
     version: str
     reasoners: list[ReasonerDetailOut]
     max_concurrent: int | None
+    owner: str | None
     registered_at: datetime
     updated_at: datetime
     instances: list[InstanceOut]
@@ -113,7 +115,7 @@ async def get_node(request: Request[Any, Any, Any], node_id: FromPath[str]) -> N
 
 
 def _shared(node: Node, instances: list[Instance]) -> dict[str, Any]:
-    kept = ("node_id", "version", "max_concurrent", "registered_at", "updated_at")
+    kept = ("node_id", "version", "max_concurrent", "owner", "registered_at", "updated_at")
     return {name: getattr(node, name) for name in kept} | {"instances": [_instance_out(each) for each in instances]}
 
 
