@@ -62,7 +62,7 @@ class Transport:
         except Refused as refusal:
             return Attempt(error=f"{CallbackUrlRefused.code}: {refusal}")
         except (*FAULTS, httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            return Attempt(error=f"{type(error).__name__}: {error}"[:500], written=writing.begun)
+            return Attempt(error=_reason(error), written=writing.begun)
         finally:
             ALLOWANCE.reset(allowed)
 
@@ -102,6 +102,17 @@ def _client(pool: JudgedPool) -> httpx.AsyncClient:
         timeout=SEND_DEADLINE_SECONDS,
         headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
     )
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no reply, without what the receiver sent or what stands in its URL."""
+    if isinstance(error, httpcore.NetworkError | httpcore.TimeoutException | OSError):
+        why = str(error)[:500]
+    elif isinstance(error, httpcore.ProtocolError):
+        why = str(error).partition(":")[0]  # the bytes that were no HTTP are quoted behind it
+    else:
+        why = ""
+    return f"{type(error).__name__}: {why}" if why else type(error).__name__
 
 
 async def _read(reply: httpx.Response) -> bytes:

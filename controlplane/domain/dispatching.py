@@ -1,5 +1,6 @@
 """Dispatching: giving a run to an instance of its node until one has it, and what each reply to that means."""
 
+import re
 from datetime import datetime, timedelta
 from enum import StrEnum
 from urllib.parse import quote
@@ -7,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from controlplane.domain.deliveries import Attempt, spread
+from controlplane.domain.deliveries import REPLY_LIMIT_BYTES, Attempt, spread
 
 LEASE = timedelta(seconds=15)
 # A lease is not trusted to its very end: a process that was stopped for so long sends nothing any more.
@@ -24,6 +25,8 @@ AGENT_REFUSED = "agent_refused"
 AGENT_REPLY_INVALID = "agent_reply_invalid"
 
 _SCHEDULE = tuple(timedelta(seconds=s) for s in (0.2, 1, 2, 5, 10, 30, 60))
+# How long a reply was, in the place of the reply.
+_UNTOLD = re.compile(r"(?<=^status \d{3}): invalid reply, [0-9,]+ bytes(?: or more)?$")
 _NOT_NOW = frozenset({408, 425, 429})
 
 
@@ -83,13 +86,17 @@ class Settling(StrEnum):
 
 
 class Verdict(Struct, frozen=True):
-    """What becomes of a dispatch after a try; `reason` and `said` are kept with a run that fails."""
+    """What becomes of a dispatch after a try; `reason` and `error` are kept with a run that fails.
+
+    `reply` is what the agent answered with a refusal, as far as it is kept; nothing of it stands in `error`.
+    """
 
     settling: Settling
     retry_in: timedelta | None = None
     error: str | None = None
     reason: str | None = None
     result: bytes | None = None
+    reply: str | None = None
 
 
 def run_request(sent: Dispatch) -> tuple[str, dict[str, str], bytes]:
@@ -139,9 +146,14 @@ def judge(sent: Dispatch, attempt: Attempt, *, jitter: float) -> Verdict:
     # A plain function that raised is a 500, and is not for us to run again.
     failed = sent.skill and attempt.status == 500
     if not failed and (attempt.status >= 500 or attempt.status in _NOT_NOW):
-        return _again(sent, _said(attempt), jitter)
+        return _again(sent, _fault(attempt), jitter, _said(attempt))
     reason = AGENT_REFUSED if attempt.status >= 400 else AGENT_REPLY_INVALID
-    return Verdict(Settling.REFUSED, reason=reason, error=_said(attempt))
+    return Verdict(Settling.REFUSED, reason=reason, error=_fault(attempt), reply=_said(attempt))
+
+
+def with_reply(error: str | None, reply: str | None) -> str | None:
+    """A run's error with what the agent answered in it, for those who may see that; no other error is changed."""
+    return error if error is None or reply is None else _UNTOLD.sub(lambda _: f": {reply}", error)
 
 
 def retry_delay(attempts: int, jitter: float) -> timedelta:
@@ -156,28 +168,36 @@ def _taken(sent: Dispatch, attempt: Attempt) -> Verdict:
     try:
         msgspec.json.decode(attempt.reply)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Verdict(Settling.REFUSED, reason=AGENT_REPLY_INVALID, error=_said(attempt))
+        return Verdict(Settling.REFUSED, reason=AGENT_REPLY_INVALID, error=_fault(attempt), reply=_said(attempt))
     return Verdict(Settling.ANSWERED, result=attempt.reply)
 
 
 def _judge_cancel(sent: Dispatch, attempt: Attempt, jitter: float) -> Verdict:
     heard = attempt.status is not None and attempt.status < 500 and attempt.status not in _NOT_NOW
     if attempt.status == 404 and sent.attempts < CANCEL_BELIEVED_AFTER:
-        return _again(sent, _said(attempt), jitter)
+        return _again(sent, _fault(attempt), jitter)
     if heard or sent.attempts >= CANCEL_GIVE_UP_AFTER:
         return Verdict(Settling.HAS_IT, error=None if heard else attempt.error)
-    return _again(sent, attempt.error or _said(attempt), jitter)
+    return _again(sent, _fault(attempt), jitter)
 
 
-def _again(sent: Dispatch, error: str, jitter: float) -> Verdict:
+def _again(sent: Dispatch, error: str, jitter: float, reply: str | None = None) -> Verdict:
     pause = retry_delay(sent.attempts, jitter)
     if sent.kind is DispatchKind.RUN and not sent.taken and sent.now + pause >= sent.start_by:
         # Nobody took it in all that time; what was begun once waits for its node, however long.
-        return Verdict(Settling.REFUSED, reason=AGENT_UNREACHABLE, error=error)
-    return Verdict(Settling.AGAIN, retry_in=pause, error=error)
+        return Verdict(Settling.REFUSED, reason=AGENT_UNREACHABLE, error=error, reply=reply)
+    return Verdict(Settling.AGAIN, retry_in=pause, error=error, reply=reply)
 
 
-def _said(attempt: Attempt) -> str:
-    """What an agent answered, as far as it is kept."""
-    text = attempt.reply[:SAID_LIMIT_BYTES].decode(errors="replace").replace("\0", "\ufffd")
-    return f"status {attempt.status}: {text}" if text else f"status {attempt.status}"
+def _fault(attempt: Attempt) -> str:
+    """Why a try was none, in words of ours: of a reply only its status and how long it is."""
+    if attempt.status is None:
+        return attempt.error or "no reply"
+    size = len(attempt.reply)
+    more = " or more" if size >= REPLY_LIMIT_BYTES else ""
+    return f"status {attempt.status}" + (f": invalid reply, {size:,} bytes{more}" if size else "")
+
+
+def _said(attempt: Attempt) -> str | None:
+    """What an agent answered, as far as it is kept; None where it said nothing."""
+    return attempt.reply[:SAID_LIMIT_BYTES].decode(errors="replace").replace("\0", "\ufffd") or None

@@ -64,20 +64,14 @@ def shown(value: object, depth: int = 0) -> Any:
         value: what is to be logged.
         depth: how deep it is nested; past eight levels nothing is shown.
     """
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return MASK if depth >= DEEPEST else _nested(value, depth + 1)
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str):
-        return masked(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value)} bytes>"
-    if isinstance(value, date | timedelta | Decimal | UUID | PurePath):
+    if isinstance(value, str | date | timedelta | Decimal | UUID | PurePath):
         return masked(str(value))
-    if depth >= DEEPEST:
-        return MASK
-    if isinstance(value, Mapping):
-        return {str(shown(name, depth + 1)): member(name, each, depth + 1) for name, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return _items(list(value), depth + 1)
     # Anything may stand in other objects, so only what they are is said.
     return f"<{type(value).__name__}>"
 
@@ -88,8 +82,10 @@ def member(name: object, value: object, depth: int = 0) -> Any:
     return MASK if is_secret(spelled) else shown(value, depth)
 
 
-def _items(items: list[object], depth: int) -> list[Any]:
-    """Members of a list; a pair may be a header with its name."""
+def _nested(value: Any, depth: int) -> Any:
+    if isinstance(value, Mapping):
+        return {str(shown(name, depth)): member(name, each, depth) for name, each in value.items()}
+    items = list(value)
     if len(items) == 2 and isinstance(items[0], str | bytes):
-        return [shown(items[0], depth), member(items[0], items[1], depth)]
+        return [shown(items[0], depth), member(items[0], items[1], depth)]  # perhaps a header with its name
     return [shown(item, depth) for item in items]

@@ -13,6 +13,7 @@ from controlplane.domain.ids import EXECUTION_PREFIX, RUN_PREFIX
 from controlplane.http import bodies
 from controlplane.http.deps import label_of, looking, operator, present, principal_of, runtime_of, transaction
 from controlplane.http.executions import duration_ms
+from controlplane.http.replies import heard
 from controlplane.http.shapes import raw
 from controlplane.services import execute as service
 from controlplane.services.execute import Limits, Wanted
@@ -68,7 +69,7 @@ async def execute(request: Request[Any, Any, Any], target: FromPath[str], wait: 
         raise FieldFault("wait", f"must be a number of seconds from 0 to {MAX_SECONDS}")
     run = await until_ended(request, await _start(request, target), wait)
     status = 200 if run.final else 202
-    return Response(_executed(run), status_code=status, headers=_names(run))
+    return Response(_executed(heard(request, run)), status_code=status, headers=_names(run))
 
 
 @post("/execute/async/{target:str}", status_code=202, opt={"takes": ExecuteIn})

@@ -14,6 +14,7 @@ from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
 from controlplane.http import bodies, fields, paging, peer
 from controlplane.http.asking import path_name
 from controlplane.http.deps import agent, base_of, fence_of, looking, operator, principal_of, runtime_of, transaction
+from controlplane.http.replies import heard
 from controlplane.http.shapes import page_of, raw
 from controlplane.services import executions as service
 from controlplane.services.access import own
@@ -142,7 +143,7 @@ async def start_execution(request: Request[Any, Any, Any]) -> Response[Execution
     async with transaction(request) as conn:
         await own(conn, principal_of(request), node_id, agent(request, node_id))
         run, new = await service.start(conn, starting, agent(request, node_id))
-    return Response(execution_out(run), status_code=201 if new else 200)
+    return Response(execution_out(request, run), status_code=201 if new else 200)
 
 
 @get("/executions")
@@ -158,7 +159,7 @@ async def list_executions(
     which = Filter(status=status, node_id=paging.clean("node_id", node_id), stale=stale)
     async with looking(request) as conn:
         runs = await executions.page(conn, which, paging.after(cursor), limit + 1)
-    shown = [execution_out(run) for run in runs[:limit]]
+    shown = [execution_out(request, run) for run in runs[:limit]]
     more = paging.cursor(shown[-1].created_at, shown[-1].execution_id) if len(runs) > limit else None
     return ExecutionsOut(shown, more)
 
@@ -171,7 +172,7 @@ async def get_execution(request: Request[Any, Any, Any], execution_id: FromPath[
         notes = await executions.notes_of(conn, run.execution_id)
         asked = await approvals.newest(conn, run.execution_id, None)
     return ExecutionDetailOut(
-        **_fields(run),
+        **_fields(request, run),
         notes=[_note_out(note) for note in notes],
         completed_at=run.ended_at,
         duration_ms=duration_ms(run),
@@ -199,7 +200,7 @@ async def report_status(request: Request[Any, Any, Any], execution_id: FromPath[
         if peer.ends_a_run(sent):
             await _report(request, execution_id, Report(status=ExecutionStatus.FAILED, reason=RESULT_UNREADABLE))
         raise
-    return execution_out(await _report(request, execution_id, _told(body)))
+    return execution_out(request, await _report(request, execution_id, _told(body)))
 
 
 @post("/executions/{execution_id:str}/cancel", status_code=200, opt={"takes": CancelIn, "body_optional": True})
@@ -211,7 +212,7 @@ async def cancel_execution(request: Request[Any, Any, Any], execution_id: FromPa
         run = await service.cancel(
             conn, path_name(execution_id), body.reason, actor=operator(request), new_id=runtime.new_id
         )
-    return execution_out(run)
+    return execution_out(request, run)
 
 
 @post("/executions/{execution_id:str}/notes", status_code=201, opt={"takes": NoteIn, "also": [200]})
@@ -237,9 +238,9 @@ def _note_out(note: Note) -> NoteOut:
     return NoteOut(note.note_id, note.message, list(note.tags), note.at)
 
 
-def execution_out(run: Run) -> ExecutionOut:
-    """A run as sent."""
-    return ExecutionOut(**_fields(run))
+def execution_out(request: Request[Any, Any, Any], run: Run) -> ExecutionOut:
+    """A run as sent to this caller."""
+    return ExecutionOut(**_fields(request, run))
 
 
 async def _report(request: Request[Any, Any, Any], execution_id: str, told: Report) -> Run:
@@ -274,7 +275,8 @@ def duration_ms(run: Run) -> int | None:
     return round((run.ended_at - run.started_at).total_seconds() * 1000)
 
 
-def _fields(run: Run) -> dict[str, Any]:
+def _fields(request: Request[Any, Any, Any], run: Run) -> dict[str, Any]:
+    run = heard(request, run)
     fields = {field: getattr(run, field) for field in ExecutionOut.__struct_fields__}
     return fields | {"input": raw(run.input), "result": raw(run.result)}
 

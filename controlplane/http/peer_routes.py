@@ -16,6 +16,7 @@ from controlplane.http import bodies, fields, peer
 from controlplane.http.asking import path_name
 from controlplane.http.deps import agent, fence_of, looking, principal_of, runtime_of, transaction
 from controlplane.http.executions import REPORT_LIMIT, duration_ms
+from controlplane.http.replies import heard
 from controlplane.http.shapes import raw
 from controlplane.services import executions as service
 from controlplane.services import peers
@@ -159,7 +160,7 @@ async def batch_status(request: Request[Any, Any, Any]) -> dict[str, RunStatusOu
     """How up to 500 runs stand, by id."""
     body = bodies.decode(await bodies.read(request, limit=bodies.MIB), StatusesIn)
     async with looking(request) as conn:
-        found = {run.execution_id: run for run in await runs_among(conn, body.execution_ids)}
+        found = {run.execution_id: heard(request, run) for run in await runs_among(conn, body.execution_ids)}
     return {each: _status(each, found.get(each)) for each in body.execution_ids}
 
 

@@ -201,6 +201,8 @@ async def _apply(conn: Connection, case: Case, tried: Tried, new_id: NewId) -> N
     else:
         after = runs.give_up(case, verdict.reason or "")
     await cases.save(conn, [(case, after)], new_id)
+    if verdict.reply is not None:
+        await executions.keep_reply(conn, sent.execution_id, verdict.reply)
     if verdict.settling is not Settling.AGAIN:
         await executions.keep_outcome(conn, sent.execution_id, verdict.result, verdict.error)
 

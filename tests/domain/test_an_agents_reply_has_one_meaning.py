@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.deliveries import Attempt
+from controlplane.domain.deliveries import REPLY_LIMIT_BYTES, Attempt
 from controlplane.domain.dispatching import (
     SAID_LIMIT_BYTES,
     Dispatch,
@@ -15,6 +15,7 @@ from controlplane.domain.dispatching import (
     judge,
     retry_delay,
     run_request,
+    with_reply,
 )
 from tests.factories import HOUR, NOW
 
@@ -61,16 +62,18 @@ def test_another_success_is_the_result_of_an_agent_that_ran_it_at_once():
 def test_a_success_that_is_no_json_fails_the_run_with_what_was_said(reply: bytes):
     verdict = judge(sent(), Attempt(200, reply), jitter=0.5)
     assert (verdict.settling, verdict.reason) == (Settling.REFUSED, "agent_reply_invalid")
-    assert verdict.error is not None
-    assert verdict.error.startswith("status 200")
-    assert len(verdict.error) <= SAID_LIMIT_BYTES + 20
+    size = f": invalid reply, {len(reply):,} bytes" if reply else ""
+    assert verdict.error == "status 200" + size + (" or more" if len(reply) > REPLY_LIMIT_BYTES else "")
+    assert verdict.reply == (reply[:SAID_LIMIT_BYTES].decode(errors="replace") or None)
 
 
 @pytest.mark.parametrize(("status", "reason"), [(400, "agent_refused"), (404, "agent_refused"), (422, "agent_refused")])
 def test_a_refusal_fails_the_run_with_what_was_said(status: int, reason: str):
     verdict = judge(sent(), Attempt(status, b"no such reasoner\0"), jitter=0.5)
     assert (verdict.settling, verdict.reason) == (Settling.REFUSED, reason)
-    assert verdict.error == f"status {status}: no such reasoner\ufffd"
+    assert verdict.error == f"status {status}: invalid reply, 17 bytes"
+    assert verdict.reply == "no such reasoner\ufffd"
+    assert with_reply(verdict.error, verdict.reply) == f"status {status}: no such reasoner\ufffd"
 
 
 def test_a_plain_function_that_raised_is_not_run_again():
