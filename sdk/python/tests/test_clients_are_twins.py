@@ -111,7 +111,8 @@ async def test_an_awaited_client_waits_for_what_is_decided(plane: ControlPlane) 
     [
         (400, "invalid_body", BadRequest),
         (401, "missing_key", NotAuthorised),
-        (403, "node_owned", NotAuthorised),
+        (401, "missing_signature", NotAuthorised),
+        (403, "execution_ownership_mismatch", NotAuthorised),
         (404, "approval_not_found", NotFound),
         (409, "already_decided", AlreadyDecided),
         (413, "body_too_large", BadRequest),

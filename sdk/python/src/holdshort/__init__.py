@@ -3,6 +3,7 @@
 from holdshort._agent import Agent
 from holdshort._client import AsyncClient, Client
 from holdshort._errors import (
+    AccessLost,
     AiAnswerInvalid,
     AiFailed,
     AlreadyDecided,
@@ -21,8 +22,10 @@ from holdshort._errors import (
     InvalidField,
     InvalidInput,
     InvalidSignature,
+    KeyRefused,
     MissingExtra,
     ModelUnknown,
+    NodeOwned,
     NoExecution,
     NotAuthorised,
     NotFound,
@@ -37,6 +40,7 @@ from holdshort._errors import (
     StepTooLarge,
     Unavailable,
     WaitTimeout,
+    WrongScope,
 )
 from holdshort._node_routes import Registration
 from holdshort._routes import ApprovalFilter, Question, Verdict
@@ -65,6 +69,7 @@ from holdshort._wire import (
 )
 
 __all__ = [
+    "AccessLost",
     "Agent",
     "AiAnswerInvalid",
     "AiFailed",
@@ -99,10 +104,12 @@ __all__ = [
     "InvalidField",
     "InvalidInput",
     "InvalidSignature",
+    "KeyRefused",
     "MissingExtra",
     "ModelUnknown",
     "NoExecution",
     "Node",
+    "NodeOwned",
     "NodePage",
     "NotAuthorised",
     "NotFound",
@@ -126,6 +133,7 @@ __all__ = [
     "Unavailable",
     "Verdict",
     "WaitTimeout",
+    "WrongScope",
     "__version__",
 ]
 

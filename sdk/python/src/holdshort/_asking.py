@@ -222,7 +222,7 @@ async def _answer(asker: Asker, entry: Pause, until: float | None) -> ApprovalRe
         return None
     outcome = entry.future.result()
     if isinstance(outcome, HandedBack):
-        raise outcome
+        raise outcome.again()
     await asker.sure()
     return outcome
 

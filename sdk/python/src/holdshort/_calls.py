@@ -111,8 +111,10 @@ def _refused(error: Exception) -> Answered:
     standing = error.details.get("execution")
     if isinstance(standing, Execution):
         return _as_it_ended(standing)
+    # The key that was refused is this agent's own, not its caller's.
+    status = 503 if isinstance(error, _errors.KeyRefused | _errors.WrongScope) else error.status or 503
     more = {k: v for k, v in error.details.items() if k != "execution"}
-    return problem(error.status or 503, error.code, error.message, **more)
+    return problem(status, error.code, error.message, **more)
 
 
 def _as_it_ended(standing: Execution) -> Answered:

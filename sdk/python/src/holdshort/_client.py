@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from holdshort import _core, _node_routes, _routes
 from holdshort._calling import Calling
 from holdshort._core import Call, Reply, Unreachable
-from holdshort._methods import Attempts, awaited, base_url, blocking, headers_for
+from holdshort._methods import Attempts, awaited, blocking, headers_for
+from holdshort._origin import base_url, key_of, warn_if_readable
 from holdshort._stream import Subscription
 from holdshort._wire import Event, Execution
 
@@ -42,7 +43,9 @@ class AsyncClient:
         transport: "AsyncTransport | None" = None,
     ) -> None:
         self._url = base_url(control_plane_url)
-        self._headers = headers_for(api_key)
+        key = key_of(api_key)
+        warn_if_readable(self._url, key)
+        self._headers = headers_for(key)
         self._patience = patience
         self._transport = transport
 
@@ -208,7 +211,9 @@ class Client:
         transport: "Transport | None" = None,
     ) -> None:
         self._url = base_url(control_plane_url)
-        self._headers = headers_for(api_key)
+        key = key_of(api_key)
+        warn_if_readable(self._url, key)
+        self._headers = headers_for(key)
         self._patience = patience
         self._transport = transport
 

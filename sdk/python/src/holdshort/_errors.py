@@ -18,6 +18,9 @@ HoldshortError (Exception)
     │   ├── InvalidField        422
     │   └── StepTooLarge        step_too_large: a step's result is over 1 MiB
     ├── NotAuthorised           401, 403
+    │   ├── KeyRefused          not_authenticated, invalid_key: none was sent, or it is wrong, ended or revoked
+    │   ├── WrongScope          not_allowed: the key is for something else
+    │   └── NodeOwned           node_owned: the node is another key's
     ├── NotFound                404
     ├── Conflict                409
     │   ├── ExecutionFinished   invalid_state: nothing new can be asked
@@ -35,6 +38,7 @@ RunEnded (BaseException: `except Exception` does not swallow it)
 ├── StaleInstance               another instance took this run over
 ├── StepMismatch                the code does other steps than this run did before; the run has failed
 └── HandedBack                  the process stops; the run waits without it
+    └── AccessLost              the key is refused since the run began to wait
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,6 +50,8 @@ class _Described:
     """What every error of this package carries."""
 
     code: str = "error"
+    # What the control plane's message cannot know: how this program is told otherwise.
+    advice: ClassVar[str] = ""
     # The status_reason of a run that fails with this error; None for the control plane's own.
     fails_as: ClassVar[str | None] = None
     message: str
@@ -179,6 +185,31 @@ class NotAuthorised(Refused):
     """The key, the node or the sender may not do this; use a key with the scope the message names."""
 
     code = "not_authorised"
+
+
+class KeyRefused(NotAuthorised):
+    """No API key was sent, or it is wrong, past its time or revoked; give a good one and start the program again.
+
+    Nothing was asked and nothing was done. The key is `api_key` or HOLDSHORT_API_KEY; `holdshort keys create` makes one
+    and `holdshort keys rotate` gives one a new secret.
+    """
+
+    code = "invalid_key"
+    advice = "this program sends api_key or HOLDSHORT_API_KEY; `holdshort keys create` makes a key"
+
+
+class WrongScope(NotAuthorised):
+    """The key is for something else: agents need one of scope agent, people who decide one of scope review."""
+
+    code = "not_allowed"
+    advice = "this program sends api_key or HOLDSHORT_API_KEY"
+
+
+class NodeOwned(NotAuthorised):
+    """The node belongs to another key; use that one, another node_id, or have an admin move the node to this one."""
+
+    code = "node_owned"
+    advice = "`holdshort nodes move NODE --to KEY_ID` gives a node to another key"
 
 
 class NotFound(Refused):
@@ -318,6 +349,16 @@ class HandedBack(RunEnded):
     code = "handed_back"
 
 
+class AccessLost(HandedBack):
+    """The control plane refuses this program's key since the run began to wait. This is never a decision.
+
+    The run waits without this process. Start the program again with a good key: under its execution id the run finds
+    its question, and its answer.
+    """
+
+    code = "access_lost"
+
+
 class _Table:
     """Which class an error answer becomes: by code first, by status where the code is not ours to know."""
 
@@ -333,8 +374,12 @@ class _Table:
             ExecutionExists,
             IdempotencyConflict,
             StepTooLarge,
+            KeyRefused,
+            WrongScope,
+            NodeOwned,
         )
     }
+    by_code["not_authenticated"] = KeyRefused
     ends: ClassVar[dict[str, type[RunEnded]]] = {kind.code: kind for kind in (StaleInstance, StepMismatch)}
     by_status: ClassVar[dict[int, type[Refused]]] = {
         400: BadRequest,
@@ -353,19 +398,27 @@ def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> 
     """The error that an answer of the control plane becomes.
 
     Args:
-        status: HTTP status, 400 or above.
+        status: HTTP status, 300 or above.
         problem: the problem document, empty when the body was none.
         request_id: the answer's X-Request-ID.
     """
     code = _text(problem, "error")
-    message = _text(problem, "message") or _text(problem, "detail") or f"the control plane answered {status}"
+    message = _text(problem, "message") or _text(problem, "detail") or _unsaid(status)
     details = {k: v for k, v in problem.items() if k not in {"type", "title", "status", "detail", "error", "message"}}
     known = {"code": code, "status": status, "request_id": request_id, "details": details}
     if end := _Table.ends.get(code or ""):
         return end(message, **known)
     fallback = Unavailable if status >= 500 else Refused
     kind = _Table.by_code.get(code or "") or _Table.by_status.get(status, fallback)
-    return kind(message, **known)
+    return kind(f"{message} ({kind.advice})" if kind.advice else message, **known)
+
+
+def _unsaid(status: int) -> str:
+    if status < 400:
+        return (
+            f"the control plane answered {status}, which is not followed: the key goes nowhere else; set HOLDSHORT_URL"
+        )
+    return f"the control plane answered {status}"
 
 
 def _text(problem: Mapping[str, Any], member: str) -> str | None:

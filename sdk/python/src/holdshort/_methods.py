@@ -1,8 +1,7 @@
-"""What both clients are made of: routes as methods, the address, the headers, and the tries of one call."""
+"""What both clients are made of: routes as methods, the headers, and the tries of one call."""
 
 import inspect
 import logging
-import os
 import random
 import time
 from collections.abc import Callable, Coroutine
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from holdshort import _core
 from holdshort._core import Again, Call, Reply, Unreachable
-from holdshort._errors import ConnectionFailed
 from holdshort._version import __version__
 
 if TYPE_CHECKING:
@@ -19,26 +17,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-DEFAULT_URL = "http://127.0.0.1:8080"
 _WARN_EVERY = 8
 log = logging.getLogger("holdshort")
 
 
-def base_url(given: str | None) -> str:
-    """The control plane's address: the argument, HOLDSHORT_URL, or this machine's port 8080.
-
-    Raises:
-        ConnectionFailed: it is no http(s) address, so no try could ever reach anything.
-    """
-    address = (given or os.environ.get("HOLDSHORT_URL") or DEFAULT_URL).rstrip("/")
-    if not address.lower().startswith(("http://", "https://")):
-        raise ConnectionFailed(f"the control plane's address must begin with http:// or https://, not {address!r}")
-    return address
-
-
-def headers_for(api_key: str | None) -> dict[str, str]:
-    """What every request carries; the key is the argument or HOLDSHORT_API_KEY."""
-    key = api_key or os.environ.get("HOLDSHORT_API_KEY")
+def headers_for(key: str | None) -> dict[str, str]:
+    """What every request carries."""
     agent = {"user-agent": f"holdshort-python/{__version__}"}
     return {**agent, "authorization": f"Bearer {key}"} if key else agent
 

@@ -11,7 +11,7 @@ from typing import Any
 from holdshort import _core, _node_routes
 from holdshort._client import AsyncClient
 from holdshort._core import Call, Unreachable
-from holdshort._errors import HoldshortError, NotFound
+from holdshort._errors import HoldshortError, NotAuthorised, NotFound
 from holdshort._node_routes import Registration
 from holdshort._wire import Registered
 
@@ -32,7 +32,8 @@ log = logging.getLogger("holdshort")
 class Node:
     """Keeps one instance registered from `start` to `stop`.
 
-    The control plane may be away at any time: that is logged once, and tried again for as long as the process lives.
+    The control plane may be away at any time: that is logged once, and tried again for as long as the process lives. So
+    is a refusal, as an error: a node may be moved to this key, and what is wrong may be the control plane's.
 
     Args:
         client: of its own, so that a crowd of other calls never makes a heartbeat late.
@@ -54,6 +55,7 @@ class Node:
         self._draining = False
         self._stopping = False
         self._failures = 0
+        self._refused = False
         self._wake = asyncio.Event()
         self._turned = asyncio.Event()
         self._told_draining = asyncio.Event()
@@ -150,6 +152,7 @@ class Node:
         if self._failures:
             log.info("the control plane is back; %s is registered", self._known and self._known.node_id)
         self._failures = 0
+        self._refused = False
         every = max(_FASTEST_S, self._answer.heartbeat_seconds)
         return every * (0.8 + 0.2 * random.random())  # noqa: S311  # no secret
 
@@ -162,8 +165,12 @@ class Node:
                 self._lost()
             return 0.0
         self._failures += 1
-        if self._failures == 1:
-            doing = "give a sign of life" if self._registered else "register"
+        doing = "give a sign of life" if self._registered else "register"
+        if isinstance(error, NotAuthorised):
+            if not self._refused:
+                log.error("the control plane refuses that this agent should %s, trying on: %s", doing, error)
+            self._refused = True
+        elif self._failures == 1:
             log.warning("could not %s at the control plane, trying on: %s", doing, error)
         delay = _core.delay_after(_NO_ANSWER, self._failures, random.random())  # noqa: S311  # no secret
         return min(delay, _BEAT_S) if self._registered else delay

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from holdshort._errors import HandedBack
@@ -87,6 +87,12 @@ class Registry:
         if pause is not None:
             _set(pause.future, result)
         return pause is not None or key in self._answered
+
+    def lose(self, approval_ids: Collection[str], end: HandedBack) -> None:
+        """End the waits for these approvals without an answer; others go on."""
+        for pause in list(self._waiting.values()):
+            if pause.approval_id in approval_ids:
+                _set(pause.future, end)
 
     def hand_back(self) -> None:
         """End every wait without an answer: the process stops, the runs stay waiting."""

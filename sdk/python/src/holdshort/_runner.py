@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from holdshort import _errors, _routes
 from holdshort._client import AsyncClient
-from holdshort._methods import base_url
+from holdshort._origin import base_url
 from holdshort._pauses import Registry
 from holdshort._rounds import Rounds
 from holdshort._runs import Run, current_run, said

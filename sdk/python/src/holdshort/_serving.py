@@ -5,9 +5,9 @@ import ipaddress
 import logging
 import socket
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from holdshort._errors import MissingExtra
+from holdshort._origin import is_here
 
 try:
     import uvicorn
@@ -46,21 +46,12 @@ class _Server(uvicorn.Server):
     def _reachable(self, host: str, port: int) -> None:
         """Tell the agent its address, where that is the same for a control plane on this machine."""
         address = ipaddress.ip_address(host)
-        if not (address.is_loopback or address.is_unspecified) or not _is_here(self._agent.control_plane_url):
+        if not (address.is_loopback or address.is_unspecified) or not is_here(self._agent.control_plane_url):
             return
         if address.is_unspecified:
             host = "::1" if address.version == 6 else "127.0.0.1"
         named = f"[{host}]" if address.version == 6 else host
         self._agent.reachable_at(f"http://{named}:{port}")
-
-
-def _is_here(url: str) -> bool:
-    """Whether an address is this machine's own, which another machine would take for its own."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def serve(agent: "Agent", host: str, port: int, drain_seconds: int) -> None:

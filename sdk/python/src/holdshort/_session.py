@@ -1,10 +1,11 @@
 """What an agent holds on one event loop while something runs there: its client and its shared wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 from holdshort._client import AsyncClient
+from holdshort._errors import AccessLost, NotAuthorised
 from holdshort._pauses import Registry
 from holdshort._shared_wait import SharedWait
 from holdshort._wire import ApprovalStatus, result_of
@@ -23,10 +24,14 @@ class Session:
         self.client = client
         self.registry = registry
         self.pulls = held
-        self.waits = SharedWait(client, self._settled, held=held)
+        self.waits = SharedWait(client, self._settled, self._refused, held=held)
 
     def _settled(self, approval: ApprovalStatus) -> None:
         self.registry.resolve(result_of(approval, approval.execution_id))
+
+    def _refused(self, approval_ids: Collection[str], refused: NotAuthorised) -> None:
+        known = {"status": refused.status, "request_id": refused.request_id, "details": refused.details}
+        self.registry.lose(approval_ids, AccessLost(f"nothing was decided here: {refused.message}", **known))
 
     async def aclose(self) -> None:
         """End the shared wait and close the connections."""

@@ -3,19 +3,20 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from itertools import islice
 from typing import Any
 
 from holdshort._client import AsyncClient
-from holdshort._errors import HoldshortError
-from holdshort._wire import ApprovalStatus
+from holdshort._errors import HoldshortError, NotAuthorised
+from holdshort._wire import ApprovalStatus, Settled
 
 _HOLD_S = 50.0
 _CALL_LIMIT = 10_000
 _PACE_S = 1.0
 _POLL_S = 60.0
 _REFUSED_S = 1.0
+_TIMES_REFUSED = 3
 log = logging.getLogger("holdshort")
 
 
@@ -25,16 +26,26 @@ class SharedWait:
     Args:
         client: asks the control plane.
         settled: called with each approval that is final.
+        refused: called with approvals that cannot be waited for, as the control plane lets this client in no more.
         held: True holds the call until something is final; False only looks once a minute, for what a push missed.
     """
 
-    def __init__(self, client: AsyncClient, settled: Callable[[ApprovalStatus], None], *, held: bool) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        settled: Callable[[ApprovalStatus], None],
+        refused: Callable[[Collection[str], NotAuthorised], None],
+        *,
+        held: bool,
+    ) -> None:
         self._client = client
         self._settled = settled
+        self._refused = refused
         self._held = held
         self._ids: Counter[str] = Counter()
         self._added = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._said = False
 
     def add(self, approval_id: str) -> None:
         """Wait for this approval too, for one more."""
@@ -85,11 +96,8 @@ class SharedWait:
     async def _look(self, ids: list[str], hold: float) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        try:
-            found = await self._client.wait_for_approvals(ids, wait=hold)
-        except HoldshortError as error:
-            log.warning("the shared wait was refused, trying again: %s", error)
-            await asyncio.sleep(_REFUSED_S)
+        found = await self._found(ids, hold)
+        if found is None:
             return
         final = [approval for approval in found.approvals if approval.final]
         for approval in final:
@@ -98,6 +106,28 @@ class SharedWait:
         if hold and not final:
             # A control plane with too many waits answers at once; that must not become a busy loop.
             await asyncio.sleep(max(0.0, _PACE_S - (loop.time() - began)))
+
+    async def _found(self, ids: list[str], hold: float) -> Settled | None:
+        """What is final of these; None when that was refused."""
+        for times in range(1, _TIMES_REFUSED + 1):
+            try:
+                found = await self._client.wait_for_approvals(ids, wait=hold)
+            except NotAuthorised as refused:
+                # One such answer may be a server's that only starts or a proxy's; several are the end of the key.
+                if not self._said:
+                    log.error("the control plane lets this program wait no more: %s", refused)  # noqa: TRY400
+                self._said = True
+                if times == _TIMES_REFUSED:
+                    self._refused(frozenset(ids), refused)
+            except HoldshortError as error:
+                log.warning("the shared wait was refused, trying again: %s", error)
+                await asyncio.sleep(_REFUSED_S)
+                return None
+            else:
+                self._said = False
+                return found
+            await asyncio.sleep(_REFUSED_S)
+        return None
 
     def _chunks(self) -> Iterator[list[str]]:
         ids = iter(list(self._ids))
