@@ -5,7 +5,6 @@ another's. The newest master key seals, every one of them opens, so a rotation n
 """
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
 
@@ -80,13 +79,18 @@ class Vault:
             if key is None or len(raw) <= NONCE_BYTES:
                 raise SecretUnreadable
             return AESGCM(key.key).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], owner.encode()).decode()
-        except (binascii.Error, InvalidTag, UnicodeDecodeError):
+        except (InvalidTag, ValueError):
             raise SecretUnreadable from None
 
     @property
     def mark(self) -> str:
         """What everything begins with that the newest key sealed; whatever else is kept should be sealed anew."""
         return f"{PREFIX}{self._newest.name}."
+
+
+def sealed_by(text: str) -> str | None:
+    """The name of the master key that sealed a secret; None for one that was never sealed."""
+    return text.removeprefix(PREFIX).partition(".")[0] if text.startswith(PREFIX) else None
 
 
 def sender_secret(sender: str, secret_id: str) -> str:
@@ -119,7 +123,7 @@ def parse_master_keys(raw: str) -> tuple[MasterKey, ...]:
 def _master_key(entry: str) -> MasterKey:
     try:
         key = base64.b64decode(entry, validate=True)
-    except binascii.Error:
+    except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
         raise ValueError("must be base64 of 32 random bytes, or several of these with commas between, newest first")
