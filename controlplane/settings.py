@@ -276,7 +276,10 @@ def _public_url(raw: str) -> str:
 
 
 def _absolute(raw: str) -> Path:
-    path = Path(raw).expanduser()
+    try:
+        path = Path(raw).expanduser()
+    except RuntimeError:
+        raise ValueError("must be an absolute path; nobody here has that home directory") from None
     if not path.is_absolute():
         raise ValueError("must be an absolute path")
     return path

@@ -97,6 +97,7 @@ def test_a_database_url_may_name_its_server_in_every_way_of_libpq(rest: str):
         ("PUBLIC_URL", "https://u:p@x"),
         ("PUBLIC_URL", "https://x/?q"),
         ("HOME", "relative/path"),
+        ("HOME", "~nobody-has-this-name/data"),
         ("LOG_FORMAT", "xml"),
         ("LOG_LEVEL", "loud"),
         ("LOG_LEVEL", " "),
