@@ -20,6 +20,8 @@ COMMANDS = (
     "approvals",
     "deliveries",
     "keys",
+    "senders",
+    "reseal",
     "secrets",
     "audit",
     "doctor",

@@ -1,33 +1,73 @@
 """Senders: made, given a new secret beside the old one, revoked; each change stands in the history with who did it."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from controlplane.domain import senders as rules
 from controlplane.domain import vault as sealing
 from controlplane.domain.errors import FieldFault, SenderExists, SenderNotFound
 from controlplane.domain.events import Actor, Fact, FactType
+from controlplane.domain.ids import time_ordered
+from controlplane.domain.senders import SECRET_PREFIX, Sender, SenderSecret
 from controlplane.domain.vault import SecretUnreadable, Vault
-from controlplane.storage import history, senders
+from controlplane.storage import clock, history, senders
 from controlplane.storage.engine import Connection
 from controlplane.storage.senders import Held
 
 
 class Fresh(Struct, frozen=True):
-    """A secret that is not kept yet: its id, its text, and the 12 random bytes that it is sealed with."""
+    """A secret that is not kept yet: its text, 10 random bytes for its id, and 12 that it is sealed with."""
 
-    secret_id: str
     secret: str
+    id_entropy: bytes
     nonce: bytes
 
     def __repr__(self) -> str:
-        """The id alone."""
-        return f"Fresh({self.secret_id!r})"
+        """Nothing of it."""
+        return "Fresh()"
 
 
-async def create(conn: Connection, vault: Vault, name: str, fresh: Fresh, actor: Actor) -> None:
-    """Make a sender with its first secret; one that was revoked comes back, its former secrets do not.
+class Rotated(Struct, frozen=True):
+    """The id of the new secret, and of those that end."""
+
+    secret_id: str
+    others: tuple[str, ...]
+
+
+class ListedSecret(Struct, frozen=True, kw_only=True):
+    """A sender's secret as an operator sees it: until when it holds, and under which master key it lies."""
+
+    secret_id: str
+    created_at: datetime
+    valid_until: datetime | None
+    holds: bool
+    master_key: str | None
+
+
+class Listed(Sender, frozen=True, kw_only=True):
+    """A sender with all its secrets, newest first."""
+
+    secrets: tuple[ListedSecret, ...]
+
+
+async def listed(conn: Connection) -> list[Listed]:
+    """Every sender by name, the revoked ones and the secrets that ended too."""
+    now = await clock.now(conn)
+    secrets: dict[str, list[ListedSecret]] = {}
+    for each in await senders.secrets(conn):
+        secrets.setdefault(each.sender, []).append(_shown(each, now))
+    return [
+        Listed(**structs.asdict(sender), secrets=tuple(secrets.get(sender.name, ())))
+        for sender in await senders.listed(conn)
+    ]
+
+
+async def create(conn: Connection, vault: Vault, name: str, fresh: Fresh, actor: Actor) -> str:
+    """Make a sender with its first secret, whose id is returned.
+
+    One that was revoked comes back, its former secrets do not.
 
     Raises:
         FieldFault: the name can be none, or the secret is in use already.
@@ -41,13 +81,14 @@ async def create(conn: Connection, vault: Vault, name: str, fresh: Fresh, actor:
     if before is not None and before.revoked_at is None:
         raise SenderExists
     await senders.add(conn, name)
-    await _add(conn, vault, name, fresh)
-    await history.record(conn, _fact(FactType.SENDER_CREATED, name, actor, secret_id=fresh.secret_id))
+    secret_id = await _add(conn, vault, name, fresh)
+    await history.record(conn, _fact(FactType.SENDER_CREATED, name, actor, secret_id=secret_id))
+    return secret_id
 
 
 async def rotate(
     conn: Connection, vault: Vault, name: str, fresh: Fresh, *, others_for: float, actor: Actor
-) -> tuple[str, ...]:
+) -> Rotated:
     """Give a sender a new secret; those it has hold on for a while, so that none of its webhooks is refused meanwhile.
 
     Args:
@@ -58,19 +99,16 @@ async def rotate(
         others_for: seconds that the present secrets hold on at most.
         actor: who rotates.
 
-    Returns:
-        The ids of the secrets that end.
-
     Raises:
         SenderNotFound: no such sender, or it was revoked.
         FieldFault, TooManySecrets, SecretUnreadable: as `create`.
     """
     await _in_use(conn, name)
     ending = await senders.end_secrets(conn, name, after=others_for)
-    await _add(conn, vault, name, fresh)
-    data = {"secret_id": fresh.secret_id, "others": ending, "others_for": others_for}
+    secret_id = await _add(conn, vault, name, fresh)
+    data = {"secret_id": secret_id, "others": ending, "others_for": others_for}
     await history.record(conn, _fact(FactType.SENDER_ROTATED, name, actor, **data))
-    return tuple(ending)
+    return Rotated(secret_id, tuple(ending))
 
 
 async def revoke(conn: Connection, name: str, actor: Actor) -> tuple[str, ...]:
@@ -122,16 +160,18 @@ async def _in_use(conn: Connection, name: str) -> None:
         raise SenderNotFound
 
 
-async def _add(conn: Connection, vault: Vault, name: str, fresh: Fresh) -> None:
+async def _add(conn: Connection, vault: Vault, name: str, fresh: Fresh) -> str:
     held = (await senders.standing(conn)).held
     rules.check_room(name, [each.sender for each in held])
     _check_unused(vault, held, fresh)
-    sealed = vault.seal(fresh.secret, sealing.sender_secret(name, fresh.secret_id), fresh.nonce)
-    await senders.add_secret(conn, name, fresh.secret_id, sealed)
+    secret_id = time_ordered(SECRET_PREFIX, await clock.now(conn), fresh.id_entropy)
+    sealed = vault.seal(fresh.secret, sealing.sender_secret(name, secret_id), fresh.nonce)
+    await senders.add_secret(conn, name, secret_id, sealed)
+    return secret_id
 
 
 def _check_unused(vault: Vault, held: Sequence[Held], fresh: Fresh) -> None:
-    # With a text that two have nobody could say who signed. That all can be opened proves that the vault is the right one.
+    # With a text that two have nobody could say who signed. That all can be opened shows that this is the right vault.
     others = {_opened(vault, each): each.sender for each in held}
     if fresh.secret in others:
         raise FieldFault("secret", f"is a secret of {others[fresh.secret]} already; each is for one sender, and new")
@@ -145,6 +185,16 @@ def _opened(vault: Vault, held: Held) -> str:
             f"Secret {held.secret_id} of {held.sender} was sealed with a master key that is not known here; "
             "add it to HOLDSHORT_MASTER_KEYS, or revoke that secret."
         ) from None
+
+
+def _shown(secret: SenderSecret, now: datetime) -> ListedSecret:
+    return ListedSecret(
+        secret_id=secret.secret_id,
+        created_at=secret.created_at,
+        valid_until=secret.valid_until,
+        holds=secret.valid_until is None or now < secret.valid_until,
+        master_key=sealing.sealed_by(secret.sealed),
+    )
 
 
 def _fact(type_: FactType, name: str, actor: Actor, **more: object) -> Fact:
