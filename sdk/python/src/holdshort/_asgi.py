@@ -163,7 +163,12 @@ def _path(scope: Scope) -> str:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """By their names in lower case; one that was sent more than once is all its values, and means none of them."""
+    found: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
 
 
 async def _body(receive: Receive, limit: int) -> bytes:
