@@ -49,7 +49,6 @@ async def adopt(conn: Connection, text: str, wanted: Wanted, actor: Actor) -> Ke
     presented = rules.read(text)
     if presented is None:
         raise FieldFault("key", "must be a key as `holdshort keys create` prints it")
-    await keys.take_turn(conn)
     if await keys.any_there(conn):
         return None
     # Replicas that start together bring a key each: the first one in has it, and the others see that.

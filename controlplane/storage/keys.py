@@ -45,11 +45,6 @@ async def any_there(conn: Connection) -> bool:
     return await conn.row(sa.select(sa.literal(1)).select_from(api_keys).limit(1)) is not None
 
 
-async def take_turn(conn: Connection) -> None:
-    """Hold off others who would keep the first key, until this transaction ends: servers start at the same moment."""
-    await conn.run(sa.text("SELECT pg_advisory_xact_lock(hashtextextended('holdshort.first_key', 0))"))
-
-
 async def lock_first(conn: Connection) -> None:
     """Let whoever makes a key take turns, so that only one of them can make the first."""
     await conn.run(_TAKE_TURN)
