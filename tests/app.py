@@ -12,7 +12,7 @@ from litestar import Litestar
 
 from controlplane.app import create_app
 from controlplane.cli.serving.listening import endpoints, listen
-from controlplane.cli.serving.protocol import BoundedProtocol
+from controlplane.cli.serving.server import config_of
 from controlplane.domain import signatures, webhook_secrets
 from controlplane.domain.egress import Endpoint
 from controlplane.domain.vault import parse_master_keys
@@ -105,9 +105,8 @@ async def served(database: Database, *, workers: bool = True, **changes: Any) ->
     """An application that listens on a loopback port."""
     sock = listen("127.0.0.1", 0)
     app = create_app(settings_for(database, **changes), workers=workers, own=endpoints(sock))
-    config = uvicorn.Config(
-        app, http=BoundedProtocol, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=2
-    )
+    config = config_of(app)
+    config.timeout_graceful_shutdown = 2
     server = uvicorn.Server(config)
     base = f"http://127.0.0.1:{sock.getsockname()[1]}"
     task = asyncio.create_task(server._serve([sock]))

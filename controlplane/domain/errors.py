@@ -363,6 +363,12 @@ class SenderUnreadable(HoldshortError):
     code = "sender_unreadable"
 
 
+class TooManyConnections(HoldshortError):
+    """This server holds as many connections as it may; send it again after Retry-After, and close what is not used."""
+
+    code = "too_many_connections"
+
+
 class DatabaseUnavailable(HoldshortError):
     """The database cannot be reached now; nothing was half done, send the request again after Retry-After."""
 

@@ -1,62 +1,20 @@
 """The serving process's protocol over real sockets; deadlines are shortened, nothing else."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 import pytest
-import uvicorn
 
 from controlplane.cli.serving import protocol
-from controlplane.cli.serving.listening import listen
-from tests.cli.slow_app import SlowApp
-
-
-class Served(NamedTuple):
-    port: int
-    app: SlowApp
-
-    async def talk(self, *pieces: bytes) -> bytes:
-        """Send the pieces, then read until the server closes."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-            async with asyncio.timeout(10):
-                return await reader.read()
-        finally:
-            writer.close()
+from tests.cli.protocol_server import CLOSE, HEAD, Served, problem, serving
 
 
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     for name in ("HEADER_SECONDS", "BODY_SECONDS", "DISCARD_SECONDS"):
         monkeypatch.setattr(protocol, name, 0.2)
-    app = SlowApp()
-    config = uvicorn.Config(
-        app, http=protocol.BoundedProtocol, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    sock = listen("127.0.0.1", 0)
-    task = asyncio.create_task(server._serve([sock]))
-    yield Served(sock.getsockname()[1], app)
-    server.should_exit = True
-    await task
-
-
-def problem(reply: bytes) -> tuple[int, str]:
-    head, _, body = reply.partition(b"\r\n\r\n")
-    assert b"content-type: application/problem+json" in head
-    document = json.loads(body)
-    assert {"type", "title", "status", "detail", "error", "message"} <= document.keys()
-    assert int(head.split()[1]) == document["status"]
-    return document["status"], document["error"]
-
-
-HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
-CLOSE = b"Connection: close\r\n"
+    async with serving() as made:
+        yield made
 
 
 async def test_an_ordinary_request_is_answered(served: Served):

@@ -5,6 +5,9 @@ from controlplane.cli.serving.listening import Listener, endpoints
 from controlplane.cli.serving.server import serve
 from controlplane.settings import Settings
 
+# Each waiting call is a connection; so many more may there be.
+BESIDE_WAITS = 10_000
+
 
 def serve_application(settings: Settings, server: Listener) -> None:
     """Serve the API and run the workers on a listening socket until SIGTERM or SIGINT.
@@ -17,4 +20,4 @@ def serve_application(settings: Settings, server: Listener) -> None:
     def closing() -> None:
         app.state.runtime.stop()
 
-    serve(app, server, closing=closing)
+    serve(app, server, closing=closing, connections=settings.max_waits + BESIDE_WAITS)
