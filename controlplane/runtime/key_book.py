@@ -14,6 +14,8 @@ from controlplane.domain.keys import Presented
 from controlplane.storage.keys import Found
 
 FRESH_SECONDS = 2.0
+# A wrong secret for a key that is known has it read this often at most.
+ROTATED_SECONDS = 0.25
 REMEMBERED = 10_000
 TURN_SECONDS = 15.0
 USED_EVERY = timedelta(seconds=30)
@@ -74,6 +76,9 @@ class KeyBook:
             entry = await self._in_line(presented.key_id, fresh=fresh)
         else:
             entry = await self._entry(presented.key_id, fresh=fresh)
+        if entry.found is not None and not rules.holds(presented, entry.found.proofs(entry.now(_clock()))):
+            # Its new secret may be younger than what was read: whoever rotates restarts the program at once.
+            entry = await self._entry(presented.key_id, fresh=False, within=ROTATED_SECONDS)
         if entry.found is None:
             return None
         now = entry.now(_clock())
@@ -138,9 +143,9 @@ class KeyBook:
         for end in list(self._held.get(key_id, ())):
             end()
 
-    async def _entry(self, key_id: str, *, fresh: bool) -> _Entry:
+    async def _entry(self, key_id: str, *, fresh: bool, within: float = FRESH_SECONDS) -> _Entry:
         known = self._entries.get(key_id) or self._invented.get(key_id)
-        if known is not None and not fresh and _clock() - known.at < FRESH_SECONDS:
+        if known is not None and not fresh and _clock() - known.at < within:
             return known
         if fresh:
             return (await self._read([key_id], known=True))[key_id]
