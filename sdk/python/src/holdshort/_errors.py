@@ -195,21 +195,21 @@ class KeyRefused(NotAuthorised):
     """
 
     code = "invalid_key"
-    advice = "this program sends api_key or HOLDSHORT_API_KEY; `holdshort keys create` makes a key"
+    advice = "This program sends api_key or HOLDSHORT_API_KEY; `holdshort keys create` makes a key."
 
 
 class WrongScope(NotAuthorised):
     """The key is for something else: agents need one of scope agent, people who decide one of scope review."""
 
     code = "not_allowed"
-    advice = "this program sends api_key or HOLDSHORT_API_KEY"
+    advice = "This program sends api_key or HOLDSHORT_API_KEY."
 
 
 class NodeOwned(NotAuthorised):
     """The node belongs to another key; use that one, another node_id, or have an admin move the node to this one."""
 
     code = "node_owned"
-    advice = "`holdshort nodes move NODE --to KEY_ID` gives a node to another key"
+    advice = "`holdshort nodes move NODE --to KEY_ID` gives a node to another key."
 
 
 class NotFound(Refused):
@@ -410,7 +410,7 @@ def refusal(status: int, problem: Mapping[str, Any], request_id: str | None) -> 
         return end(message, **known)
     fallback = Unavailable if status >= 500 else Refused
     kind = _Table.by_code.get(code or "") or _Table.by_status.get(status, fallback)
-    return kind(f"{message} ({kind.advice})" if kind.advice else message, **known)
+    return kind(f"{message} {kind.advice}".rstrip(), **known)
 
 
 def _unsaid(status: int) -> str:
