@@ -15,6 +15,7 @@ from controlplane.http.rules import rule_of
 MIB = 1024 * 1024
 BodyType = TypeVar("BodyType", bound=Struct)
 
+_LENGTH = re.compile(r"[0-9]{1,19}")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _PLACE = re.compile(r" - at `\$\.(?P<field>[A-Za-z_]+)[^`]*`$")
 
@@ -27,11 +28,14 @@ async def read(request: Request[Any, Any, Any], *, limit: int) -> bytes:
         MalformedRequest: the caller went away before it had come; nobody reads this answer.
     """
     body = bytearray()
+    # One that says so beforehand is not read at all, so that its sender need not send it.
+    if _announced(request) > limit:
+        raise _too_large(limit)
     try:
         async for chunk in request.stream():
             body += chunk
             if len(body) > limit:
-                raise BodyTooLarge(f"The body may have {limit} bytes; send less.", limit_bytes=limit)
+                raise _too_large(limit)
     except InternalServerException:
         raise MalformedRequest("The connection ended before the body had come.") from None
     return bytes(body)
@@ -79,6 +83,15 @@ def plain(raw: bytes) -> object:
     """One JSON value that was checked with its body before."""
     value: object = msgspec.json.decode(raw)
     return value
+
+
+def _announced(request: Request[Any, Any, Any]) -> int:
+    length = request.headers.get("content-length", "")
+    return int(length) if _LENGTH.fullmatch(length) else 0
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"The body may have {limit} bytes; send less.", limit_bytes=limit)
 
 
 def _check_media_type(request: Request[Any, Any, Any]) -> None:

@@ -119,7 +119,7 @@ class RunStatusOut(Struct, kw_only=True):
 async def take_event(request: Request[Any, Any, Any]) -> Taken:
     """Take an event of a run: always taken when it is well formed, of a run that nobody knows too."""
     runtime = runtime_of(request)
-    event = bodies.decode(await bodies.read(request, limit=REPORT_LIMIT), EventIn)
+    event = await bodies.take(request, EventIn, limit=REPORT_LIMIT)
     ends = peer.final_word({"status": event.status})
     told = Report(
         status=peer.status_of(event.status) if ends else ExecutionStatus.RUNNING,
@@ -141,7 +141,7 @@ async def take_event(request: Request[Any, Any, Any]) -> Taken:
 @post("/workflow/executions", status_code=200, include_in_schema=False)
 async def register_nested(request: Request[Any, Any, Any]) -> NestedOut:
     """Register a function that an agent calls inside of a run: it may pause under this id, and ends by an event."""
-    body = bodies.decode(await bodies.read(request, limit=bodies.MIB), NestedIn)
+    body = await bodies.take(request, NestedIn)
     starting = Starting(
         execution_id=body.execution_id,
         node_id=body.node_id,
@@ -158,7 +158,7 @@ async def register_nested(request: Request[Any, Any, Any]) -> NestedOut:
 @post("/executions/batch-status", status_code=200, include_in_schema=False)
 async def batch_status(request: Request[Any, Any, Any]) -> dict[str, RunStatusOut]:
     """How up to 500 runs stand, by id."""
-    body = bodies.decode(await bodies.read(request, limit=bodies.MIB), StatusesIn)
+    body = await bodies.take(request, StatusesIn)
     async with looking(request) as conn:
         found = {run.execution_id: heard(request, run) for run in await runs_among(conn, body.execution_ids)}
     return {each: _status(each, found.get(each)) for each in body.execution_ids}
@@ -168,7 +168,7 @@ async def batch_status(request: Request[Any, Any, Any]) -> dict[str, RunStatusOu
 async def take_logs(request: Request[Any, Any, Any], execution_id: FromPath[str]) -> Taken:
     """Take what an agent logs and drop it: it stands on the agent's own output too, and several lines a run come."""
     path_name(execution_id)
-    await bodies.read(request, limit=REPORT_LIMIT)
+    await bodies.read_json(request, limit=REPORT_LIMIT)
     return Taken(kept=False)
 
 
@@ -179,7 +179,7 @@ async def take_note(request: Request[Any, Any, Any]) -> Taken:
     execution_id = request.headers.get("x-execution-id")
     if not execution_id:
         raise FieldFault("X-Execution-ID", "is required: it names the run that the note belongs to")
-    sent = await bodies.read(request, limit=bodies.MIB)
+    sent = await bodies.read_json(request, limit=bodies.MIB)
     body = bodies.decode(sent, PeerNoteIn)
     line = Note(
         note_id=_note_id(sent) if body.timestamp is not None else runtime.new_id(NOTE_PREFIX),
@@ -204,7 +204,7 @@ async def take_awaiter_status(
 ) -> AwaiterOut:
     """Hear that a run waits for another one: it goes on being `running`, since no person is asked in it."""
     path_name(node_id)
-    bodies.decode(await bodies.read(request, limit=bodies.MIB), AwaiterIn)
+    await bodies.take(request, AwaiterIn)
     async with looking(request) as conn:
         run = await service.look(conn, path_name(execution_id))
     return AwaiterOut(run.execution_id, run.status)
@@ -213,7 +213,7 @@ async def take_awaiter_status(
 @post("/did/register", status_code=200, include_in_schema=False)
 async def refuse_identity(request: Request[Any, Any, Any]) -> Refused:
     """Say that this server issues no identities; an agent that asks for one runs without."""
-    await bodies.read(request, limit=REPORT_LIMIT)
+    await bodies.read_json(request, limit=REPORT_LIMIT)
     return Refused("This control plane issues no identities; the agent runs without one.")
 
 
