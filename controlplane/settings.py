@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 import platformdirs
 
-from controlplane.domain import keys
+from controlplane.domain import keys, redaction
 from controlplane.domain.allow_list import Entry
 from controlplane.domain.allow_list import parse as parse_allow_list
 from controlplane.domain.egress_ranges import Network
@@ -269,7 +269,10 @@ def _api_key(raw: str) -> str:
 
 def _public_url(raw: str) -> str:
     url = raw.strip().rstrip("/")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its text quotes what stands before the host
+        raise ValueError("must be an http(s) URL") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError("must be an http(s) URL without query, fragment and user name")
     return url
@@ -332,7 +335,7 @@ def _masked(name: str, value: object) -> str:
     if name == "audit_heads" and isinstance(value, str) and "://" in value:
         return repr("/".join(value.split("/", 3)[:3]) + "/***")
     if isinstance(value, str) and "://" in value:
-        return repr(re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", value)))
+        return repr(re.sub(r"\?.*", "?***", redaction.masked(value)))
     return repr(value)
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from controlplane import telemetry
 from controlplane.domain.errors import DatabaseUnavailable, HoldshortError
 from controlplane.settings import SettingsFault
 
@@ -28,7 +29,7 @@ def fault_of(error: Exception) -> click.ClickException:
         return Fault(f"the database cannot be reached ({_reason(error.__cause__)}); start it, or correct its URL")
     if isinstance(error, HoldshortError):
         return Fault(error.message)
-    return Fault(f"{type(error).__name__}: {' '.join(str(error).split())} (HOLDSHORT_LOG_LEVEL=debug shows where)")
+    return Fault(f"{telemetry.said(error)} (HOLDSHORT_LOG_LEVEL=debug shows where)")
 
 
 def _reason(cause: BaseException | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from controlplane import telemetry
 from controlplane.cli.faults import fault_of
 
 COMMANDS = (
@@ -50,9 +51,11 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            if os.environ.get("HOLDSHORT_LOG_LEVEL") == "debug":
-                raise
-            raise fault_of(error) from error
+            fault = fault_of(error)
+            if os.environ.get("HOLDSHORT_LOG_LEVEL") == "debug" and fault is not error:
+                # Not as Python prints it: the texts of exceptions may quote secrets.
+                click.echo(telemetry.told(error), err=True)
+            raise fault from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
