@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.cli.kept import keep_secret, read_secret
 from tests.cli.processes import Running, run, running
+from tests.keys import make_keys, serving
 from tests.postgres import Database
 
 WEAK = "hunter22"
@@ -20,7 +21,8 @@ def started(server: Running) -> str:
 
 @pytest.mark.parametrize("command", ["serve", "dev"])
 def test_weak_and_untried_webhook_secrets_are_named_by_their_sender(database: Database, command: str):
-    environ = {"HOLDSHORT_DATABASE_URL": database.url, "HOLDSHORT_WEBHOOK_SECRETS": SECRETS}
+    make_keys(database)
+    environ = serving(database) | {"HOLDSHORT_WEBHOOK_SECRETS": SECRETS}
     with running(command, "--port", "0", **environ) as server:
         said = started(server)
     short = [line for line in said.splitlines() if "webhook_secret_is_short" in line]

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.cli.processes import LOOPBACK, run, running
+from tests.keys import Keys, make_keys, sent, serving
 from tests.postgres import Database, Server, clone
 
 HOSTILE = "[bold]Pay\u001b[31m \u202e12 EUR[/bold]"
@@ -15,9 +16,10 @@ HOSTILE = "[bold]Pay\u001b[31m \u202e12 EUR[/bold]"
 class Served(NamedTuple):
     url: str
     approval_id: str
+    keys: Keys
 
     def holdshort(self, *arguments: str) -> str:
-        done = run(*arguments, HOLDSHORT_URL=self.url)
+        done = run(*arguments, HOLDSHORT_URL=self.url, HOLDSHORT_API_KEY=self.keys.operator)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -29,25 +31,31 @@ def database_of_this_file(postgres_server: Server, template_database: str) -> It
 
 
 @pytest.fixture(scope="module")
-def url(database_of_this_file: Database) -> Iterator[str]:
-    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database_of_this_file.url, **LOOPBACK) as server:
+def keys(database_of_this_file: Database) -> Keys:
+    return make_keys(database_of_this_file)
+
+
+@pytest.fixture(scope="module")
+def url(database_of_this_file: Database, keys: Keys) -> Iterator[str]:
+    with running("serve", "--port", "0", **serving(database_of_this_file), **LOOPBACK) as server:
         yield server.wait_until_ready()
         server.terminate()
 
 
 @pytest.fixture
-def served(url: str, request: pytest.FixtureRequest) -> Served:
+def served(url: str, keys: Keys, request: pytest.FixtureRequest) -> Served:
     run_id = request.node.name
-    api = f"{url}/api/v1"
-    httpx.post(f"{api}/executions", json={"node_id": "n", "execution_id": run_id}).raise_for_status()
+    api, agent = f"{url}/api/v1", sent(keys.agent)
+    started = {"node_id": "n", "execution_id": run_id}
+    httpx.post(f"{api}/executions", json=started, headers=agent).raise_for_status()
     asked = {
         "approval_request_id": run_id,
         "title": HOSTILE,
         "callback_url": "http://127.0.0.1:9/nobody",
         "callback_secret": "sixteen-characters",
     }
-    reply = httpx.post(f"{api}/executions/{run_id}/request-approval", json=asked).raise_for_status()
-    return Served(url, reply.json()["approval_id"])
+    reply = httpx.post(f"{api}/executions/{run_id}/request-approval", json=asked, headers=agent).raise_for_status()
+    return Served(url, reply.json()["approval_id"], keys)
 
 
 def test_a_list_shows_each_approval_on_one_line_and_no_control_character(served: Served):

@@ -37,10 +37,12 @@ def test_sigterm_ends_all_within_ten_seconds_and_a_waiting_call_is_answered():
         assert started
         with httpx.stream("GET", f"{url}/api/v1/events") as stream:
             assert stream.status_code == 200
-            with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as waiting:
-                waiting.sendall(
-                    b"GET /api/v1/executions/run-1/approval-status?wait=60 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            port = int(url.rpartition(":")[2])
+            with socket.create_connection(("127.0.0.1", port)) as waiting:
+                head = (
+                    f"GET /api/v1/executions/run-1/approval-status?wait=60 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
                 )
+                waiting.sendall(head.encode())
                 assert httpx.get(f"{url}/api/v1/approvals/{approval_id}").status_code == 200
                 assert dev.terminate() < 10
                 assert waiting.recv(65_536).startswith(b"HTTP/1.1 200")

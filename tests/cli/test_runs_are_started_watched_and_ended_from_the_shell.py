@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from controlplane.cli.demo.programs import Program, free_port, stop
-from tests.cli.processes import LOOPBACK, Running, run, running, wait_until
+from tests.cli.processes import Running, run, running, wait_until
+from tests.keys import serving
 from tests.postgres import Database, Server, clone
 
 AGENT = Path(__file__).with_name("agent_of_the_shell.py")
@@ -50,7 +51,7 @@ def database_of_this_file(postgres_server: Server, template_database: str) -> It
 @pytest.fixture(scope="module")
 def served(database_of_this_file: Database) -> Iterator[Served]:
     port = free_port()
-    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database_of_this_file.url, **LOOPBACK) as server:
+    with running("dev", "--port", "0", **serving(database_of_this_file)) as server:
         there = Served(server.wait_until_ready(), f"http://127.0.0.1:{port}")
         agent = agent_at(there.url, port)
         agent.start()
@@ -202,10 +203,10 @@ def test_the_arguments_of_a_run_may_come_from_a_file(served: Served, tmp_path: P
 def test_a_wait_goes_on_through_a_restart_of_the_control_plane(database: Database):
     port, agent_port = free_port(), free_port()
     served = Served(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{agent_port}")
-    serve = ("serve", "--port", str(port))
+    serve = ("dev", "--port", str(port))
     agent = agent_at(served.url, agent_port)
     try:
-        with running(*serve, HOLDSHORT_DATABASE_URL=database.url, **LOOPBACK) as server:
+        with running(*serve, **serving(database)) as server:
             server.wait_until_ready()
             agent.start()
             wait_until(lambda: served.get("/nodes")["nodes"])
@@ -213,7 +214,7 @@ def test_a_wait_goes_on_through_a_restart_of_the_control_plane(database: Databas
             approval_id = command.wait_for(r"holdshort approvals decide (apr_\w+) approved")[1]
             server.kill()
             command.wait_for(r"cannot be reached .*; the run goes on, and so does this command")
-        with running(*serve, HOLDSHORT_DATABASE_URL=database.url, **LOOPBACK) as server:
+        with running(*serve, **serving(database)) as server:
             server.wait_until_ready()
             served.holdshort("approvals", "decide", approval_id, "approved")
             command.wait_for('"decision": "approved"')

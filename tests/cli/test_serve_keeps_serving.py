@@ -8,21 +8,14 @@ import pytest
 
 from controlplane.cli.serving import FailedToStart, listen, supervisor
 from tests.cli.processes import children_of, ready, run, running, wait_until_gone
+from tests.keys import SECRETS, Keys, make_keys, sent, serving
 from tests.postgres import Database, Server
 from tests.postgres import run as run_async
 
-SECRET = "shared-secret-of-the-tests"
 
-
-def environ(database: Database) -> dict[str, str]:
-    return {"HOLDSHORT_DATABASE_URL": database.url, "HOLDSHORT_WEBHOOK_SECRETS": SECRET}
-
-
-def test_without_a_database_url_it_says_so():
-    done = run("serve")
-    assert done.returncode == 2
-    assert "HOLDSHORT_DATABASE_URL" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+@pytest.fixture
+def keys(database: Database) -> Keys:
+    return make_keys(database)
 
 
 def test_wrong_settings_are_all_named():
@@ -33,8 +26,8 @@ def test_wrong_settings_are_all_named():
 
 
 def test_an_unreachable_database_is_one_line():
-    done = run("serve", "--port", "0", HOLDSHORT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/x")
-    assert done.returncode == 1
+    done = run("serve", "--port", "0", HOLDSHORT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/x", **SECRETS)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "database cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -46,18 +39,19 @@ def test_an_unknown_schema_is_refused_and_migrate_brings_it(postgres_server: Ser
         await connection.close()
 
     run_async(drop())
-    refused = run("serve", "--port", "0", **environ(database))
+    refused = run("serve", "--port", "0", **serving(database))
     assert refused.returncode == 1
     assert "holdshort migrate" in refused.stderr
-    first, second = (run("migrate", **environ(database)) for _ in range(2))
+    first, second = (run("migrate", **serving(database)) for _ in range(2))
     assert (first.returncode, second.returncode) == (0, 0)
     assert first.stdout.startswith("empty -> ")
     assert second.stdout.startswith("already at ")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.usefixtures("keys")
 def test_it_serves_until_sigterm(database: Database, workers: int):
-    with running("serve", "--port", "0", "--workers", str(workers), **environ(database)) as server:
+    with running("serve", "--port", "0", "--workers", str(workers), **serving(database)) as server:
         url = server.wait_until_ready()
         children = children_of(server.process.pid) if workers > 1 else []
         assert len(children) == (workers if workers > 1 else 0)
@@ -68,8 +62,9 @@ def test_it_serves_until_sigterm(database: Database, workers: int):
         assert not ready(url)
 
 
+@pytest.mark.usefixtures("keys")
 def test_a_killed_worker_is_replaced_while_the_other_serves(database: Database):
-    with running("serve", "--port", "0", "--workers", "2", **environ(database)) as server:
+    with running("serve", "--port", "0", "--workers", "2", **serving(database)) as server:
         url = server.wait_until_ready()
         victim = children_of(server.process.pid)[0]
         os.kill(victim, signal.SIGKILL)
@@ -82,8 +77,9 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(database: Database):
         wait_until_gone(*children)
 
 
+@pytest.mark.usefixtures("keys")
 def test_workers_end_when_their_parent_is_killed(database: Database):
-    with running("serve", "--port", "0", "--workers", "2", **environ(database)) as server:
+    with running("serve", "--port", "0", "--workers", "2", **serving(database)) as server:
         server.wait_until_ready()
         children = children_of(server.process.pid)
         server.kill()
@@ -96,17 +92,20 @@ def test_workers_that_cannot_start_end_the_command(monkeypatch: pytest.MonkeyPat
         supervisor.supervise(listen("127.0.0.1", 0), 2)
 
 
-def test_many_calls_in_flight_at_sigterm_are_all_answered(database: Database):
-    with running("serve", "--port", "0", **environ(database)) as server, ExitStack() as stack:
+def test_many_calls_in_flight_at_sigterm_are_all_answered(database: Database, keys: Keys):
+    with running("serve", "--port", "0", **serving(database)) as server, ExitStack() as stack:
         url = server.wait_until_ready()
-        api = f"{url}/api/v1"
-        httpx.post(f"{api}/executions", json={"node_id": "n", "execution_id": "run"}).raise_for_status()
-        asked = {"approval_request_id": "q"}
-        httpx.post(f"{api}/executions/run/request-approval", json=asked).raise_for_status()
+        with httpx.Client(base_url=f"{url}/api/v1", headers=sent(keys.agent), trust_env=False) as agent:
+            agent.post("/executions", json={"node_id": "n", "execution_id": "run"}).raise_for_status()
+            asked = agent.post("/executions/run/request-approval", json={"approval_request_id": "q"})
+            asked.raise_for_status()
+        head = (
+            f"GET /api/v1/executions/run/approval-status?wait=60 HTTP/1.1\r\nHost: a\r\nX-API-Key: {keys.agent}\r\n\r\n"
+        )
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         waiting = [stack.enter_context(socket.create_connection(address)) for _ in range(50)]
         for each in waiting:
-            each.sendall(b"GET /api/v1/executions/run/approval-status?wait=60 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            each.sendall(head.encode())
         # Connections are accepted in order: once this later one is answered, the server has the fifty.
         assert ready(url)
         assert server.terminate() < 10

@@ -11,6 +11,7 @@ from controlplane.storage import grants
 from controlplane.storage.tables import metadata
 from tests.app import Api, served
 from tests.cli.processes import run, running
+from tests.keys import make_keys, serving
 from tests.owner import UNGUARD
 from tests.postgres import Database
 from tests.receiver import Receiver, receiver, reply
@@ -151,13 +152,14 @@ async def test_what_it_was_given_before_is_taken_from_it(database: Database):
 
 
 def started(database: Database) -> list[str]:
-    with running("serve", "--port", "0", HOLDSHORT_DATABASE_URL=database.url) as server:
+    with running("serve", "--port", "0", **serving(database)) as server:
         server.wait_for("listening")
         server.terminate()
         return [line for line in server.seen if "history" in line]
 
 
 async def test_a_start_says_that_only_a_trigger_guards(database: Database, role: Database):
+    await asyncio.to_thread(make_keys, database)
     (warning,) = await asyncio.to_thread(started, database)
     assert "history_guarded_by_trigger_only" in warning
     assert "holdshort migrate --grants" in warning

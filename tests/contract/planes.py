@@ -10,7 +10,8 @@ import holdshort
 from holdshort import Agent, ApprovalFilter, AsyncClient
 from holdshort._serving import server_for
 
-from tests.cli.processes import LOOPBACK, Running
+from tests.app import MASTER_KEY
+from tests.cli.processes import Running
 from tests.postgres import Database
 
 Value = TypeVar("Value")
@@ -21,7 +22,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Plane:
-    """One control plane on one database."""
+    """One control plane on one database, in open mode."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,9 +33,9 @@ class Plane:
         environ = {
             "HOLDSHORT_DATABASE_URL": self._database.url,
             "HOLDSHORT_WEBHOOK_SECRETS": f"{SENDER}:{SECRET}",
-            **LOOPBACK,
+            "HOLDSHORT_MASTER_KEYS": MASTER_KEY,
         }
-        return Running("serve", "--port", port, **environ)
+        return Running("dev", "--port", port, **environ)
 
     def kill(self) -> None:
         """End it as a power cut does."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from holdshort.webhooks import sign
 
-from tests.cli.processes import LOOPBACK, Running, ready
+from tests.app import MASTER_KEY
+from tests.cli.processes import Running, ready
 from tests.durability.wire import GONE, Reply, Wire
 
 API = "/api/v1"
@@ -20,11 +21,12 @@ NODE = "agent"
 SENDERS = {"desk": "desk-secret-0123456789", "other": "other-secret-0123456789"}
 SECRETS = ",".join(f"{name}:{secret}" for name, secret in SENDERS.items())
 START_SECONDS = 30.0
+LAST_OF_THE_START = "Ctrl-C stops it.\n"
 RETRY_SECONDS = 0.05
 
 
 class Plane:
-    """One `holdshort serve`, always on the same port."""
+    """One control plane in open mode, always on the same port."""
 
     def __init__(self, database_url: str, **settings: str) -> None:
         self.port = free_port()
@@ -32,8 +34,8 @@ class Plane:
         self._environ = {
             "HOLDSHORT_DATABASE_URL": database_url,
             "HOLDSHORT_WEBHOOK_SECRETS": SECRETS,
+            "HOLDSHORT_MASTER_KEYS": MASTER_KEY,
             "HOLDSHORT_LOG_LEVEL": "error",
-            **LOOPBACK,
             **{f"HOLDSHORT_{name}": value for name, value in settings.items()},
         }
         self._running: Running | None = None
@@ -45,7 +47,7 @@ class Plane:
 
     def launch(self) -> None:
         """Start the process; decisions can be taken once `wait_until_ready` returns."""
-        self._running = Running("serve", "--port", str(self.port), **self._environ)
+        self._running = Running("dev", "--port", str(self.port), **self._environ)
 
     def wait_until_ready(self) -> None:
         assert self._running is not None
@@ -75,7 +77,8 @@ class Plane:
     def faults(self) -> list[str]:
         """What it logged, which is errors and nothing less."""
         assert self._running is not None
-        return self._running.printed()
+        lines = self._running.printed()
+        return lines[lines.index(LAST_OF_THE_START) + 1 :] if LAST_OF_THE_START in lines else lines
 
     def memory(self) -> int:
         """The resident memory of the process, in bytes."""

@@ -39,7 +39,8 @@ class Wire:
     def send(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
         """Write a request onto the open connection."""
         assert self._streams is not None
-        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+        host = "{}:{}".format(*self._address)
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in (headers or {"Content-Type": "application/json"}).items()]
         self._streams[1].write("\r\n".join([*lines, "\r\n"]).encode() + body)
 
