@@ -162,7 +162,7 @@ def _webhooks(told: Told, found: Found) -> Check:
 
 def _secrets(told: Told, found: Found) -> Check:
     if not told.master_keys:
-        remedy = "set HOLDSHORT_MASTER_KEYS to base64 of 32 random bytes"
+        remedy = "set HOLDSHORT_MASTER_KEYS: holdshort secrets prints one"
         return Check("secrets", Level.FAIL, "no master key: `holdshort serve` does not start", remedy)
     newest = told.master_keys[0]
     lost = {name: count for name, count in found.sealed_under.items() if name and name not in told.master_keys}
@@ -172,7 +172,7 @@ def _secrets(told: Told, found: Found) -> Check:
     older = sum(count for name, count in found.sealed_under.items() if name != newest)
     if older:
         what = f"{older} are not sealed under the newest master key"
-        return Check("secrets", Level.WARN, what, "holdshort secrets reseal")
+        return Check("secrets", Level.WARN, what, "holdshort reseal")
     return Check("secrets", Level.OK, f"{sum(found.sealed_under.values())} sealed under the newest master key")
 
 

@@ -2,7 +2,7 @@
 
 from controlplane.domain.diagnosis import SOON, Found
 from controlplane.services import audit
-from controlplane.storage import clock, diagnosis, keys
+from controlplane.storage import clock, diagnosis, keys, senders
 from controlplane.storage.engine import Connection
 
 
@@ -20,7 +20,7 @@ async def look(conn: Connection) -> Found:
         keys=await diagnosis.usable_keys(conn),
         any_key=await keys.any_there(conn),
         ending=await diagnosis.keys_ending(conn, SOON),
-        senders=0,
+        senders=len({held.sender for held in (await senders.standing(conn)).held}),
         sealed_under=await diagnosis.sealed_under(conn),
         unsealed_seconds=standing.unsealed.seconds,
         dead_deliveries=await diagnosis.dead_deliveries(conn),

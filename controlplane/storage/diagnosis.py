@@ -69,6 +69,8 @@ SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS stan
 _SEALED = sa.text("""
 SELECT CASE WHEN secret LIKE 'hsv1.%' THEN split_part(secret, '.', 2) END AS master, count(*) AS secrets
 FROM (SELECT callback_secret AS secret FROM approvals WHERE status = 'pending'
-      UNION ALL SELECT secret FROM deliveries WHERE status = 'pending') AS kept
+      UNION ALL SELECT secret FROM deliveries WHERE status = 'pending'
+      UNION ALL SELECT sealed FROM sender_secrets
+                WHERE valid_until IS NULL OR valid_until > clock_timestamp()) AS kept
 WHERE secret IS NOT NULL GROUP BY 1
 """)

@@ -99,6 +99,12 @@ async def test_it_looks_at_the_database_as_a_server_would(database: Database):
     for scope in ("agent", "review"):
         assert run("keys", "create", scope, "--scope", scope, HOLDSHORT_DATABASE_URL=database.url).returncode == 0
     assert settled(database).returncode == 0
+    made = run("senders", "create", "desk", HOLDSHORT_DATABASE_URL=database.url, HOLDSHORT_MASTER_KEYS=KEY)
+    assert made.returncode == 0, made.stderr
+    code, levels = doctor(database, HOLDSHORT_MASTER_KEYS=KEY)
+    assert (code, levels["webhooks"], levels["secrets"]) == (0, "ok", "ok")
+    code, levels = doctor(database, HOLDSHORT_MASTER_KEYS=base64.b64encode(b"x" * 32).decode())
+    assert (code, levels["secrets"]) == (1, "fail")
     connection = await database.connect()
     try:
         await connection.execute("ALTER TABLE history DISABLE TRIGGER history_only_grows")
