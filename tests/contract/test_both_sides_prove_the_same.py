@@ -43,6 +43,7 @@ REFUSED = {
     "the word in capitals": [("X-Webhook-Signature", f"SHA256={MAC}")],
     "base64 with bits beyond its end": [*STANDARD_LINES, ("webhook-signature", LOOSE)],
     "base64 without its end": [*STANDARD_LINES, ("webhook-signature", STANDARD.rstrip("="))],
+    "a space beyond ASCII between signatures": [*STANDARD_LINES, ("webhook-signature", f"v1a,x\xa0{STANDARD}")],
     "the eleventh signature": [("X-Hax-Signature", TIMED.replace(",", f",{MANY},"))],
     "two times in one value": [("X-Hax-Signature", f"t={NOW},{TIMED}")],
     "a time with a sign": [("X-Hax-Signature", TIMED.replace("t=", "t=+"))],

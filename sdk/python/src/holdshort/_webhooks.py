@@ -20,7 +20,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _TIME = re.compile(r"[0-9]{1,12}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 # The last digit before the padding carries four bits only: one text for each signature.
-_ENTRY = re.compile(r"v1,([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)")
+_ENTRY = re.compile(rb"v1,([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)")
 _SPACE = " \t"
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -163,7 +163,8 @@ def _timestamped(value: str, body: bytes) -> Iterator[_Candidate]:
 
 def _standard(pairs: list[tuple[str, str]], body: bytes) -> Iterator[_Candidate]:
     ids, times, lists = ([value for name, value in pairs if name == wanted] for wanted in _STANDARD)
-    entries = filter(None, map(_ENTRY.fullmatch, " ".join(lists).split()))
+    # As bytes, since text is split at spaces beyond ASCII too.
+    entries = filter(None, map(_ENTRY.fullmatch, " ".join(lists).encode("utf-8", "replace").split()))
     for entry, webhook_id, time in product(entries, filter(_ID.fullmatch, ids), filter(_TIME.fullmatch, times)):
         signed = f"{webhook_id}.{time}.".encode() + body
         yield _Candidate("standard", base64.b64decode(entry[1]), signed, time, webhook_id)
