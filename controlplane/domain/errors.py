@@ -214,7 +214,7 @@ class NotAllowed(HoldshortError):
 
 
 class NodeOwned(HoldshortError):
-    """The node belongs to another key; use that one, or have an admin move the node."""
+    """The node belongs to another key; use that one, or have an operator move it (`holdshort nodes move`)."""
 
     code = "node_owned"
 

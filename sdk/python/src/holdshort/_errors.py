@@ -209,7 +209,7 @@ class NodeOwned(NotAuthorised):
     """The node belongs to another key; use that one, another node_id, or have an admin move the node to this one."""
 
     code = "node_owned"
-    advice = "`holdshort nodes move NODE --to KEY_ID` gives a node to another key."
+    advice = "`holdshort nodes move NODE --to KEY_ID` does that."
 
 
 class NotFound(Refused):
