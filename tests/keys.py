@@ -1,7 +1,10 @@
 """API keys on a test's database, and what a real `serve` needs beside it."""
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
+
+import httpx
 
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import ENTROPY_BYTES
@@ -15,6 +18,7 @@ SETUP = Actor(ActorKind.SYSTEM, "test", "test")
 SECRETS = {"HOLDSHORT_MASTER_KEYS": MASTER_KEY, "HOLDSHORT_WEBHOOK_SECRETS": SECRET}
 
 
+OF_AN_OPERATOR = {"decision", "deliveries", "redrive"}
 SCOPES = {"agent": ("agent",), "review": ("review",), "admin": ("admin",), "operator": ("review", "admin")}
 
 
@@ -27,9 +31,21 @@ class Keys(NamedTuple):
     operator: str
 
 
+class RightKey(httpx.Auth):
+    """Sends the key that a route is for: a person decides and administers, an agent does the rest."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
+        last = request.url.path.rpartition("/")[2]
+        request.headers["X-API-Key"] = self._keys.operator if last in OF_AN_OPERATOR else self._keys.agent
+        yield request
+
+
 def make_keys(database: Database) -> Keys:
     """Keep such keys on a database, which no `dev` stands open on from then."""
-    return run(_make(database))
+    return run(keep_keys(database))
 
 
 def sent(key: str) -> dict[str, str]:
@@ -42,7 +58,8 @@ def serving(database: Database) -> dict[str, str]:
     return {"HOLDSHORT_DATABASE_URL": database.url, **SECRETS}
 
 
-async def _make(database: Database) -> Keys:
+async def keep_keys(database: Database) -> Keys:
+    """As `make_keys`, where a loop runs already."""
     engine = make_engine(database.url, 1)
     try:
         async with transaction(engine) as conn:

@@ -19,7 +19,7 @@ async def test_a_callback_to_it_is_tried_again_by_the_schedule(database: Databas
         dispatcher = Dispatcher(api.runtime)
         await dispatcher.step()
         await dispatcher.drain()
-        (row,) = (await api.get("/deliveries")).json()["deliveries"]
+    row = await sql.fetchrow("SELECT * FROM deliveries")
     assert (row["status"], row["attempts"], row["last_status"], row["last_error"]) == ("pending", 1, None, ERROR)
     assert told.got == []
     async with in_process(database) as api:

@@ -9,6 +9,7 @@ import pytest
 from controlplane.domain import allow_list
 from tests.app import Api, in_process, problem, served
 from tests.http.refusals import faults
+from tests.keys import RightKey, keep_keys
 from tests.postgres import Database
 
 METADATA = "http://169.254.169.254/latest/meta-data/"
@@ -30,6 +31,7 @@ REFUSED = [
 async def closed(database: Database) -> AsyncIterator[Api]:
     """An application as `serve` runs it: nothing on this machine may be called."""
     async with in_process(database, open_mode=False) as made:
+        made.client.auth = RightKey(await keep_keys(database))
         yield made
 
 
@@ -81,6 +83,7 @@ async def test_a_node_is_not_registered_there(
 async def test_registering_a_node_grants_nothing_by_itself(database: Database):
     """Neither to its own callbacks on another port of its host, nor to those of others."""
     async with in_process(database, open_mode=False, callback_allow=allow_list.parse("127.0.0.1:8001")) as api:
+        api.client.auth = RightKey(await keep_keys(database))
         assert (await register(api, "http://127.0.0.1:8001")).status_code == 201
         await api.start()
         asked = {"approval_request_id": "q", "callback_url": "http://127.0.0.1:8002/cb"}
