@@ -24,6 +24,8 @@ COPY --from=build /src/.venv /src/.venv
 ENV PATH=/src/.venv/bin:$PATH PYTHONUNBUFFERED=1 HOLDSHORT_LOG_FORMAT=json
 USER 10001:10001
 EXPOSE 8080
+# It starts with HOLDSHORT_DATABASE_URL, HOLDSHORT_MASTER_KEYS, HOLDSHORT_WEBHOOK_SECRETS and a first API key only:
+# `docker run --rm IMAGE secrets` prints new ones. Nobody gets in without a key, as others reach a container.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=15s --retries=3 \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/health/ready', timeout=4)"]

@@ -1,13 +1,15 @@
 """The container files, read by a parser: what they may say without a Docker engine being asked."""
 
+import json
 import re
 import shlex
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
-from controlplane.cli.main import COMMANDS
+from controlplane.cli.main import COMMANDS, holdshort
 from controlplane.settings import SETTINGS
 from tests.architecture.sources import ROOT
 
@@ -19,6 +21,12 @@ def compose() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     assert isinstance(document, dict)
     return document
+
+
+def what_secrets_prints() -> set[str]:
+    """The settings that `holdshort secrets` makes, all of which `serve` asks for."""
+    done = CliRunner().invoke(holdshort, ["secrets", "--json"])
+    return set(json.loads(done.output))
 
 
 def instructions() -> list[list[str]]:
@@ -44,8 +52,15 @@ def test_the_control_plane_starts_after_the_migration_and_that_after_the_databas
 def test_secrets_come_from_the_environment_and_their_absence_stops_the_start(compose: dict[str, Any]):
     services = compose["services"]
     assert services["postgres"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
-    secrets = services["controlplane"]["environment"]["HOLDSHORT_WEBHOOK_SECRETS"]
-    assert secrets.startswith("${HOLDSHORT_WEBHOOK_SECRETS:?")
+    given = services["controlplane"]["environment"]
+    for name in what_secrets_prints():
+        assert given[name].startswith(f"${{{name}:?"), name
+        assert "`holdshort secrets`" in given[name]
+
+
+def test_the_control_plane_has_all_that_it_does_not_start_without(compose: dict[str, Any]):
+    given = compose["services"]["controlplane"]["environment"]
+    assert {"HOLDSHORT_DATABASE_URL", *what_secrets_prints()} <= set(given)
 
 
 def test_only_settings_that_exist_are_set(compose: dict[str, Any]):
