@@ -1,6 +1,7 @@
 """`holdshort senders`: make, list, rotate and revoke webhook senders, on the database itself."""
 
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -14,6 +15,7 @@ from controlplane.cli.output import print_fields, print_json, print_table
 from controlplane.cli.sealing import vault_of
 from controlplane.domain.senders import ENTROPY_BYTES, check_secret, mint
 from controlplane.domain.vault import NONCE_BYTES
+from controlplane.runtime.sender_book import FRESH_SECONDS, STALE_SECONDS
 from controlplane.services import senders as service
 from controlplane.services.senders import Fresh, Listed, ListedSecret, Rotated
 from controlplane.settings import Settings
@@ -38,8 +40,9 @@ secret_option = click.option(
 def senders() -> None:
     """Make, list, rotate and revoke webhook senders. Uses HOLDSHORT_DATABASE_URL and HOLDSHORT_MASTER_KEYS.
 
-    No running server is needed; those that run know of a change within seconds. A sender's name stands in the history
-    of what it decides. Secrets of the same name in HOLDSHORT_WEBHOOK_SECRETS hold beside those of the database.
+    No running server is needed; a change is shown once every server that runs knows of it, which takes seconds. A
+    sender's name stands in the history of what it decides. Secrets of the same name in HOLDSHORT_WEBHOOK_SECRETS hold
+    beside those of the database.
     """
 
 
@@ -59,6 +62,7 @@ def create(name: str, given: TextIO | None, *, as_json: bool) -> None:
         return await service.create(conn, vault, name, fresh, OPERATOR)
 
     made = {"sender": name, "secret_id": run(settings, make)}
+    time.sleep(FRESH_SECONDS)
     _say_of_settings(settings, name, "hold beside it")
     _print(_shown_once(fresh, given) | made, as_json=as_json)
 
@@ -98,6 +102,8 @@ def rotate(name: str, given: TextIO | None, overlap: float, *, as_json: bool) ->
         return await service.rotate(conn, vault, name, fresh, others_for=overlap, actor=OPERATOR)
 
     made = {"sender": name} | structs.asdict(run(settings, change)) | {"others_for": overlap}
+    # Whoever is given the new secret may sign with it at once.
+    time.sleep(FRESH_SECONDS)
     _say_of_settings(settings, name, "hold on until they are taken out there")
     _print(_shown_once(fresh, given) | made, as_json=as_json)
 
@@ -107,7 +113,7 @@ def rotate(name: str, given: TextIO | None, overlap: float, *, as_json: bool) ->
 @click.option("--secret", "secret_id", help="End this one of its secrets only, by its id (whs_...).")
 @json_option
 def revoke(name: str, secret_id: str | None, *, as_json: bool) -> None:
-    """End NAME with all its secrets, within seconds on every server; those in the settings do not hold either."""
+    """End NAME with all its secrets, on every server; those of the same name in the settings do not hold either."""
     settings = prepare()
 
     async def end(conn: Connection) -> tuple[str, ...]:
@@ -116,7 +122,9 @@ def revoke(name: str, secret_id: str | None, *, as_json: bool) -> None:
         await service.revoke_secret(conn, name, secret_id, OPERATOR)
         return (secret_id,)
 
-    _print({"sender": name, "ended": list(run(settings, end))}, as_json=as_json)
+    ended = run(settings, end)
+    time.sleep(STALE_SECONDS)
+    _print({"sender": name, "ended": list(ended)}, as_json=as_json)
 
 
 def _fresh(given: TextIO | None) -> Fresh:
