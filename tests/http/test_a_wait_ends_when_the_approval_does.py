@@ -163,10 +163,11 @@ async def test_it_holds_no_database_connection(database: Database):
 async def test_a_caller_that_goes_away_is_forgotten(database: Database):
     async with served(database) as api:
         await api.asked()
-        head = "GET /api/v1/executions/run-1/approval-status?wait=60 HTTP/1.1\r\nHost: a\r\n\r\n"
+        here = f"Host: 127.0.0.1:{api.port}\r\n"
+        head = f"GET /api/v1/executions/run-1/approval-status?wait=60 HTTP/1.1\r\n{here}\r\n"
         body = '{"approval_ids": ["apr_1"], "wait": 60}'
         shared = (
-            "POST /api/v1/approvals/wait HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+            f"POST /api/v1/approvals/wait HTTP/1.1\r\n{here}Content-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n{body}"
         )
         writers = []

@@ -281,8 +281,9 @@ async def test_a_websocket_is_refused_as_an_ordinary_request_and_without_a_word_
     async with served(database, workers=False) as api:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
         writer.write(
-            b"GET /api/v1/memory/events/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+            b"GET /api/v1/memory/events/ws HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\n"
             b"Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            % api.port
         )
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 404 ")
