@@ -28,7 +28,7 @@ _LOOKS = tuple(
         (r"(://)[^\r\n]*(?=@)", 0),
         (rf"({_NAMED}['\"]\s*[:=,]\s*[bf]?['\"])[^'\"\r\n]+", re.IGNORECASE),
         (rf"({_NAMED}\s*[:=]\s*)(?!['\"]?\*\*\*)[^\s'\"][^'\"\r\n]*", re.IGNORECASE),
-        (r"(\bbearer(?:[\s:]|%20|\+)+)[^\s'\",;)}\]]+", re.IGNORECASE),
+        (r"(bearer(?:[\s:]|%20|\+)+)[^\s'\",;)}\]]+", re.IGNORECASE),
         (r"(\bbasic\s+)[A-Za-z0-9+/_-]{8,}=*", re.IGNORECASE),
         (r"(hs_)[0-9a-z]{12}_[0-9a-z]+", re.IGNORECASE),
         (r"((?<![A-Za-z0-9])hs_)[0-9A-Za-z_]{8,}", 0),
@@ -38,9 +38,10 @@ _LOOKS = tuple(
         (r"(sha256=)[0-9A-Fa-f]{16,}", 0),
         (r"(v1=)[0-9A-Fa-f]{16,}", 0),
         (r"(v1,)[A-Za-z0-9+/]{20,}=*", 0),
-        # A signature's 64 digits, and the base64 of 32 bytes, which a master key is.
-        (r"()(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])", 0),
-        (r"()(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{43}=", 0),
+        # A signature's 64 digits, and the base64 of 32 bytes, which a master key is. A letter before may be what is
+        # left of an escaped line feed.
+        (r"()[0-9A-Fa-f]{64,}", 0),
+        (r"()[A-Za-z0-9+/_-]{43,}=", 0),
     )
 )
 
