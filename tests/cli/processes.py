@@ -106,11 +106,12 @@ def running(*arguments: str, **environ: str) -> Iterator[Running]:
         command.close()
 
 
-def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """A command that ends by itself."""
+def run(*arguments: str, given: str | None = None, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """A command that ends by itself; `given` is what it reads from its standard input."""
     return subprocess.run(
         [sys.executable, "-m", "controlplane.cli", *arguments],
         env={"PATH": os.environ["PATH"], "COLUMNS": "200", **environ},
+        input=given,
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
