@@ -1,6 +1,6 @@
 """Failed keys and signatures, counted by where they come from; what is right is never refused by a count."""
 
-from ipaddress import IPv6Address, ip_network
+from ipaddress import IPv6Address
 from math import ceil
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from controlplane.domain.proxies import read
 MOST_IN_A_MINUTE = 60
 WINDOW_SECONDS = 60.0
 REMEMBERED = 20_000
-_NETWORK_BITS = 64
+_INTERFACE_BITS = 64
 
 
 class _Count(Struct):
@@ -77,4 +77,4 @@ def source_of(address: str | None) -> str:
     found = read(address)
     if not isinstance(found, IPv6Address):
         return address if found is None else str(found)
-    return str(ip_network((int(found), _NETWORK_BITS), strict=False).network_address)
+    return f"{int(found) >> _INTERFACE_BITS:x}/64"

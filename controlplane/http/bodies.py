@@ -27,15 +27,16 @@ async def read(request: Request[Any, Any, Any], *, limit: int) -> bytes:
         BodyTooLarge: it has more than `limit` bytes.
         MalformedRequest: the caller went away before it had come; nobody reads this answer.
     """
-    body = bytearray()
-    # One that says so beforehand is not read at all, so that its sender need not send it.
-    if _announced(request) > limit:
-        raise _too_large(limit)
+    body, size, keeping = bytearray(), 0, _announced(request) <= limit
+    if not keeping and "expect" in request.headers:
+        raise _too_large(limit)  # it waits to be told to send
     try:
         async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
+            size += len(chunk)
+            if size > limit:
                 raise _too_large(limit)
+            if keeping:
+                body += chunk
     except InternalServerException:
         raise MalformedRequest("The connection ended before the body had come.") from None
     return bytes(body)

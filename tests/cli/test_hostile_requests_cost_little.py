@@ -108,8 +108,13 @@ async def test_a_request_line_without_end_is_cut_off(served: Served):
     assert served.app.started == 0
 
 
-@pytest.mark.parametrize("sent", [b"1\r\na\r\n" * 40_000, b"1;" + b"x" * MIB, b"0\r\n" + b"A: b\r\n" * 40_000])
-async def test_a_body_that_is_mostly_framing_is_refused(served: Served, sent: bytes):
+@pytest.mark.parametrize(
+    "sent",
+    [b"1\r\na\r\n" * 40_000, b"1;" + b"x" * MIB, b"0\r\n" + b"A: b\r\n" * 40_000],
+    ids=["chunks", "an extension", "trailers"],
+)
+async def test_a_body_that_is_mostly_framing_is_refused(served: Served, sent: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "BODY_SECONDS", 10)
     async with served.open() as (reader, writer), asyncio.timeout(10):
         writer.write(CHUNKED)
         for at in range(0, len(sent), 16_384):
@@ -117,7 +122,8 @@ async def test_a_body_that_is_mostly_framing_is_refused(served: Served, sent: by
         assert problem(await _whatever_comes(reader)) == (400, "malformed_request")
 
 
-async def test_chunks_of_an_ordinary_size_are_taken(served: Served):
+async def test_chunks_of_an_ordinary_size_are_taken(served: Served, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "BODY_SECONDS", 10)
     body = b"".join(b"10\r\n" + b"x" * 16 + b"\r\n" for _ in range(20_000)) + b"0\r\n\r\n"
     reply = await served.talk(HEAD + CLOSE + b"Transfer-Encoding: chunked\r\n\r\n" + body)
     assert reply.endswith(b"320000")
@@ -169,9 +175,15 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(served: Serv
         await served.until(served.app.cut_off.wait())
 
 
-async def test_twenty_mib_that_are_refused_still_see_the_refusal(served: Served):
-    """A client that sends it all before it reads: what it cannot send any more does not cost it the answer."""
-    assert statuses(await asyncio.to_thread(_send_blindly, served.port, 20 * MIB)) == [413]
+@pytest.mark.parametrize("mib", [5, 20, 200])
+async def test_who_sends_it_all_before_it_reads_still_sees_a_refusal(served: Served, mib: int):
+    """What it cannot send any more, of the largest, does not cost it the answer."""
+    assert statuses(await asyncio.to_thread(_send_blindly, served.port, mib * MIB)) == [413]
+
+
+async def test_who_waits_to_be_told_to_send_is_told_no_and_left(served: Served):
+    reply = await served.talk(b"POST /refuse HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+    assert statuses(reply) == [413]
 
 
 async def test_past_its_limit_the_connection_that_was_idle_longest_goes_first():

@@ -33,6 +33,7 @@ FRAMING_BYTES = 64 * 1024
 MOST_PIPELINED = 64
 DISCARD_BYTES = 4 * 1024 * 1024
 DISCARD_SECONDS = 1.0
+MOST_DISCARDED = 64 * 1024 * 1024
 STALLED_SECONDS = 60.0
 
 _FRAMING = frozenset({b"host", b"transfer-encoding", b"content-length"})
@@ -146,7 +147,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._closes, self.cycle.keep_alive = not self.cycle.keep_alive, True
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body; after the answer it is thrown away, up to 4 MiB."""
+        """A piece of the body; after the answer it is thrown away."""
         if self._refused:
             return
         self._body_bytes += len(body)
@@ -164,15 +165,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._close_if_done()
 
     def on_response_complete(self) -> None:
-        """The answer is out; if the body is still coming (it was refused), the rest has a second."""
+        """The answer is out; if the body is still coming (it was refused), its rest is thrown away for a while."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._watch_what_is_left()
         elif self.pipeline or not self.cycle.response_complete:
             return
         elif self._part == "body":
-            self._clear_deadline()
-            self._deadline = self.loop.call_later(DISCARD_SECONDS, self._close)
+            self._discard_the_rest()
         elif self._part == "idle":
             self._others.idle(self)
         self._close_if_done()
@@ -281,14 +281,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _body_is_late(self) -> None:
         self._deadline = None
-        allowed = BODY_SECONDS + self._body_bytes / BODY_BYTES_PER_SECOND
-        left = self._body_since + allowed - self.loop.time()
+        left = self._body_seconds_left()
         if self.flow.read_paused:  # the application is behind, not the client
             left = max(left, 1.0)
         if left > 0:
             self._deadline = self.loop.call_later(left, self._body_is_late)
         else:
             self._refuse(RequestTimeout())
+
+    def _body_seconds_left(self) -> float:
+        return self._body_since + BODY_SECONDS + self._body_bytes / BODY_BYTES_PER_SECOND - self.loop.time()
 
     def _refuse(self, error: HoldshortError) -> None:
         """Answer in the application's place and end the connection, or end it behind the answer that is under way."""
@@ -317,10 +319,26 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle if cycle is not None and not cycle.response_complete else None
 
     def _discard(self, received: int) -> None:
-        """Throw away what nobody reads; past 4 MiB it is left unread until the deadline ends the connection."""
+        """Throw away what nobody reads; past 64 MiB it is left unread until the deadline ends the connection."""
         self._discarded += received
-        if self._discarded > DISCARD_BYTES:
+        if self._discarded > MOST_DISCARDED:
             self.flow.pause_reading()
+
+    def _discard_the_rest(self) -> None:
+        """Let the rest of a body come whose answer is out: for a second, and 4 MiB of it for as long as a body has."""
+        self._clear_deadline()
+        if self.expect_100_continue and not self._body_bytes:
+            self._close()  # it was never told to send the body, so nothing is on its way
+        else:
+            self._deadline = self.loop.call_later(DISCARD_SECONDS, self._discard_is_late)
+
+    def _discard_is_late(self) -> None:
+        self._deadline = None
+        left = self._body_seconds_left()
+        if self._discarded > DISCARD_BYTES or left <= 0:
+            self._close()
+        else:
+            self._deadline = self.loop.call_later(min(left, DISCARD_SECONDS), self._discard_is_late)
 
     def _close(self) -> None:
         self._clear_deadline()
