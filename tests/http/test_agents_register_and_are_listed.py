@@ -87,6 +87,7 @@ async def test_one_of_ours_is_told_its_lease_and_listed(api: Api):
         "node_id": "reviewer",
         "version": "1.0.0",
         "max_concurrent": 8,
+        "owner": None,
         "reasoners": [
             {"name": "review", "timeout_seconds": 1.5, "resume": "at_start"},
             {"name": "sum", "timeout_seconds": None, "resume": "when_decided"},

@@ -11,7 +11,7 @@ import pytest
 from holdshort import AccessLost, Agent, AsyncClient, Client, KeyRefused, NodeOwned, NotAuthorised, WrongScope
 from holdshort import _shared_wait as shared_wait
 from holdshort._core import Call, Reply
-from holdshort._errors import refusal
+from holdshort._refusals import refusal
 from holdshort.testing import ControlPlane
 
 from sdk.python.tests.dispatching import launching, listening

@@ -22,7 +22,7 @@ from holdshort import (
     _node_routes,
     _routes,
 )
-from holdshort._errors import refusal
+from holdshort._refusals import refusal
 from holdshort.testing import ControlPlane
 
 SHELL = {"send", "events", "execute", "close", "aclose"}

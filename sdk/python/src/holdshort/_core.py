@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from holdshort import _errors
+from holdshort._refusals import refusal
 
 T = TypeVar("T")
 
@@ -139,7 +140,7 @@ def read(call: Call[T], reply: Reply) -> T:
         StaleInstance: another instance took the run over.
     """
     if reply.status >= 300:
-        raise _errors.refusal(reply.status, _problem(reply.body), reply.headers.get("x-request-id"))
+        raise refusal(reply.status, _problem(reply.body), reply.headers.get("x-request-id"))
     try:
         return msgspec.json.decode(reply.body, type=call.reads)
     except _NO_JSON as error:
