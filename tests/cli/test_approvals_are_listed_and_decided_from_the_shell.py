@@ -1,6 +1,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import NamedTuple
 
 import httpx
@@ -18,8 +19,11 @@ class Served(NamedTuple):
     approval_id: str
     keys: Keys
 
+    def run(self, *arguments: str) -> "CompletedProcess[str]":
+        return run(*arguments, HOLDSHORT_URL=self.url, HOLDSHORT_API_KEY=self.keys.operator)
+
     def holdshort(self, *arguments: str) -> str:
-        done = run(*arguments, HOLDSHORT_URL=self.url, HOLDSHORT_API_KEY=self.keys.operator)
+        done = self.run(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -82,7 +86,7 @@ def test_a_decision_is_taken_once_and_shown_with_its_history(served: Served):
     assert "approved" in shown
     detail = json.loads(served.holdshort("approvals", "show", served.approval_id, "--json"))
     assert detail["response"] == {"decision": "approved", "feedback": "Go.", "data": [1]}
-    again = run("approvals", "decide", served.approval_id, "rejected", HOLDSHORT_URL=served.url)
+    again = served.run("approvals", "decide", served.approval_id, "rejected")
     assert again.returncode == 1
     assert again.stderr.startswith("Error: already_decided (409): ")
 
@@ -105,8 +109,10 @@ def test_an_undelivered_callback_is_listed_and_sent_again(served: Served):
         (("approvals", "list", "--status", "open"), "'open' is not one of"),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence_and_an_exit_code(url: str, arguments: tuple[str, ...], said: str):
-    done = run(*arguments, HOLDSHORT_URL=url)
+def test_what_cannot_be_done_is_a_sentence_and_an_exit_code(
+    url: str, keys: Keys, arguments: tuple[str, ...], said: str
+):
+    done = run(*arguments, HOLDSHORT_URL=url, HOLDSHORT_API_KEY=keys.operator)
     assert done.returncode in {1, 2}
     assert said in done.stderr
     assert "Traceback" not in done.stderr
