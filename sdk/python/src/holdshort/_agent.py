@@ -260,6 +260,9 @@ class Agent(Runner, Work):
         reasoners may finish for `drain_seconds`; waiting ones are handed back at once: not an end, not a failure.
         What has not finished then is given to another process.
 
+        Callbacks are proven, calls of reasoners are not: whoever reaches this port can start runs of this agent and
+        cancel those that go on. Let nobody but the control plane reach it.
+
         Args:
             host: address to listen on.
             port: to listen on; 0 for any free one.
