@@ -178,10 +178,6 @@ class TooManyFailures(HoldshortError):
 
     code = "too_many_failures"
 
-    def __init__(self, seconds: int) -> None:
-        """Say in how many seconds failures are counted anew."""
-        super().__init__(retry_after_seconds=seconds)
-
 
 class KeyNotFound(HoldshortError):
     """No such key is in use; list them with `holdshort keys list`."""

@@ -11,7 +11,7 @@ def counted(asked: Anybody, refusal: HoldshortError) -> HoldshortError:
     """
     runtime = runtime_of(asked)
     seconds = runtime.failures.count(address_of(asked), runtime.monotonic())
-    return TooManyFailures(seconds) if seconds else refusal
+    return TooManyFailures(retry_after_seconds=seconds) if seconds else refusal
 
 
 def is_suspect(asked: Anybody) -> bool:

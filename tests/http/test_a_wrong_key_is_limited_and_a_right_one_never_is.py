@@ -13,7 +13,7 @@ from controlplane.domain.keys import ENTROPY_BYTES, mint
 from controlplane.domain.throttle import MOST_IN_A_MINUTE
 from controlplane.services import access
 from controlplane.services.access import Wanted
-from tests.app import SECRET, Api, in_process, problem
+from tests.app import SECRET, Api, in_process, problem, served
 from tests.postgres import Database
 
 SETUP = Actor(ActorKind.SYSTEM, "test", "test")
@@ -137,6 +137,15 @@ async def test_nobody_else_may_say_whose_request_it_is(database: Database, sql: 
         numbers = iter(range(1000))
         await exhaust(lambda: look(api, invented(), f"192.0.2.{next(numbers)}"), (401, "invalid_key"))
         assert problem(await look(api, invented(), "192.0.2.200"))[0] == 429
+
+
+async def test_no_server_in_between_believes_it_either(database: Database, sql: Any):
+    async with served(database, workers=False, open_mode=False) as api:
+        _, text = await key(api, "agent")
+        started = {"node_id": "node-1", "execution_id": "run-1"}
+        headers = {"X-API-Key": text, "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"}
+        assert (await api.client.post("/api/v1/executions", json=started, headers=headers)).status_code == 201
+    assert await addresses(sql) == {"127.0.0.1"}
 
 
 async def test_history_keeps_the_address_that_is_counted(guarded: Api, sql: Any):
