@@ -86,27 +86,31 @@ async def _reseal(url: str, vault: Vault) -> Done:
 
 
 async def _walk(open_: Open, vault: Vault, place: Place, done: Done) -> None:
-    after: str | None = ""
-    while after is not None:
+    after = ""
+    while True:
         async with open_() as conn:
             turned = await service.turn(conn, vault, place, after, nonce=_nonce, actor=OPERATOR)
-        after = None if turned is None else turned.page.last
-        if turned is not None:
-            done.add(turned)
-            _progress(place, done.resealed[place])
+        if turned is None:
+            return
+        done.add(turned)
+        _progress(place, done.resealed[place])
+        after = turned.page.last
 
 
 async def _count(url: str) -> Counts:
-    found: Counts = {place: Counter() for place in Place}
     async with opened(url) as open_:
-        for place, under in found.items():
-            after: str | None = ""
-            while after is not None:
-                async with open_() as conn:
-                    counted = await service.count(conn, place, after)
-                after = None if counted is None else counted.page.last
-                under.update({} if counted is None else {name or UNSEALED: n for name, n in counted.by_master_key})
-    return found
+        return {place: await _count_in(open_, place) for place in Place}
+
+
+async def _count_in(open_: Open, place: Place) -> Counter[str]:
+    found, after = Counter[str](), ""
+    while True:
+        async with open_() as conn:
+            counted = await service.count(conn, place, after)
+        if counted is None:
+            return found
+        found.update({name or UNSEALED: number for name, number in counted.by_master_key})
+        after = counted.page.last
 
 
 def _nonce() -> bytes:
