@@ -89,9 +89,13 @@ SETTINGS = (
         "HOLDSHORT_MASTER_KEYS",
         "",
         "Keys that seal secrets in the database: base64 of 32 random bytes each, comma-separated, newest first."
-        " `holdshort dev` makes one beside its data.",
+        " `serve` needs one, as `holdshort secrets` prints it; `holdshort dev` makes one beside its data.",
     ),
-    Setting("HOLDSHORT_BOOTSTRAP_ADMIN_KEY", "", "The first key, of scope admin; used only while no key exists."),
+    Setting(
+        "HOLDSHORT_BOOTSTRAP_ADMIN_KEY",
+        "",
+        "The first key, of scope admin, as `holdshort secrets` prints one; used only while no key exists.",
+    ),
     Setting(
         "HOLDSHORT_AUDIT_HEADS",
         "",

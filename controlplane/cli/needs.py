@@ -21,7 +21,7 @@ class Need(Struct, frozen=True):
 
 _DATABASE = Need("HOLDSHORT_DATABASE_URL", "where PostgreSQL is: postgresql://user:password@host:port/name")
 _MASTER_KEY = Need("HOLDSHORT_MASTER_KEYS", "what seals secrets in the database")
-_WEBHOOK_SECRET = Need("HOLDSHORT_WEBHOOK_SECRETS", "what webhooks are signed with", "`holdshort senders`")
+_WEBHOOK_SECRET = Need("HOLDSHORT_WEBHOOK_SECRETS", "what webhooks are signed with", "`holdshort senders create NAME`")
 _API_KEY = Need("HOLDSHORT_BOOTSTRAP_ADMIN_KEY", "the first API key", "`holdshort keys create NAME --scope admin`")
 _COLUMN = max(len(each.setting) for each in (_DATABASE, _MASTER_KEY, _WEBHOOK_SECRET, _API_KEY))
 

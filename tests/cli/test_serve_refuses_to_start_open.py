@@ -40,7 +40,7 @@ def test_all_that_is_missing_is_named_at_once_with_what_to_do():
     done = run("serve", "--port", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert named(done.stderr) == {URL, MASTER, WEBHOOKS, KEY}
-    for remedy in ("postgresql://", "`holdshort senders", "`holdshort keys create NAME --scope admin`"):
+    for remedy in ("postgresql://", "`holdshort senders create NAME`", "`holdshort keys create NAME --scope admin`"):
         assert remedy in done.stderr
     assert "`holdshort secrets` prints new values" in done.stderr
 
