@@ -152,8 +152,9 @@ def _temporary_directory() -> Path:
 def _sweep(parent: Path) -> None:
     """Stop and delete what killed runs left: their lock is free (the password is written once it was taken)."""
     for home in parent.glob(f"{EPHEMERAL}*"):
-        if home.stat().st_uid == os.geteuid() and (home / "postgres.password").exists():
-            with suppress(EmbeddedBusy):
+        # Whoever it belongs to, or sweeps too, may take it away meanwhile.
+        with suppress(EmbeddedBusy, FileNotFoundError):
+            if home.stat().st_uid == os.geteuid() and (home / "postgres.password").exists():
                 _remove_leftover(home)
 
 
