@@ -32,6 +32,7 @@ _ALIASES = {
     "cancel": Decision.REJECTED,
 }
 _WORDS = _ALIASES | {decision.value: decision for decision in Decision}
+WORDS = sorted(_WORDS)
 
 
 class DecisionReceived(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The API's description: what the framework sees of the handlers, with the bodies that we read ourselves."""
 
 import re
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -9,10 +10,23 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import Method
 from litestar.types.internal_types import PathParameterDefinition
 
-from controlplane.http.errors import STATUS
+from controlplane.domain.access import Access
+from controlplane.domain.decisions import WORDS, Decision
+from controlplane.http.errors import MEDIA_TYPE, STATUS
 
 _BARE = "_bare"
 _REF = "#/components/schemas/{name}"
+_SECURITY = {
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+}
+# A person cannot decide that the time is up.
+_BY_PEOPLE = [word for word in WORDS if word != Decision.EXPIRED]
+# What any request may be answered with, whatever it asks for.
+_ALWAYS = frozenset({400, 403, 408, 421, 431, 503})
+_KEYED = frozenset({401, 429})
+_WITH_A_BODY = frozenset({409, 413, 415, 422})
+_LOOKS = frozenset({"GET", "HEAD"})
 
 
 def document(app: Litestar) -> dict[str, Any]:
@@ -22,10 +36,17 @@ def document(app: Litestar) -> dict[str, Any]:
     _, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     schemas = described.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(components)
+    # It is kept as the bytes that came, so the struct does not say what it may be.
+    schemas["DecisionIn"] |= {"required": ["decision"]}
+    schemas["DecisionIn"]["properties"]["decision"] = {"type": "string", "enum": _BY_PEOPLE}
     schemas["Problem"] = _problem()
+    described["components"]["responses"] = {str(int(status)): _refusal(status) for status in set(STATUS.values())}
+    described["components"]["securitySchemes"] = _SECURITY
     for handler in _handlers(app):
         for operation in _operations(described, handler):
             _complete(operation, handler)
+    described["paths"] = _unions(described["paths"])
+    described["components"]["schemas"] = _unions(schemas)
     ordered: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described, order="sorted"))
     return ordered
 
@@ -56,19 +77,66 @@ def _complete(operation: dict[str, Any], handler: HTTPRouteHandler) -> None:
         required = not handler.opt.get("body_optional", False)
         operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     operation["description"] = re.sub(r"\s+", " ", handler.fn.__doc__ or "").strip()
-    problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    operation["security"] = [] if handler.opt["access"] is Access.PUBLIC else [{name: []} for name in _SECURITY]
     responses = operation["responses"]
     responses.pop("400", None)
     for status in handler.opt.get("also", ()):
         responses[str(status)] = responses[str(handler.status_code)]
-    responses["default"] = {"description": "Refused; see `error`.", "content": problem}
+    for status in _refusals(operation, handler):
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+
+
+def _refusals(operation: dict[str, Any], handler: HTTPRouteHandler) -> set[int]:
+    """Every status that a request of this kind may be refused with, wherever on its way that happens."""
+    found = set(_ALWAYS)
+    if handler.opt["access"] is not Access.PUBLIC or "requestBody" in operation:
+        found |= _KEYED
+    if operation.get("parameters"):
+        found |= {404, 422}
+    if not handler.http_methods <= _LOOKS:
+        found |= {404, 409}
+    return found | _WITH_A_BODY if "requestBody" in operation else found
+
+
+def _refusal(status: HTTPStatus) -> dict[str, Any]:
+    codes = sorted(error.code for error, its in STATUS.items() if its == status)
+    problem = {"schema": {"$ref": _REF.format(name="Problem")}}
+    return {"description": f"{status.phrase}: {', '.join(codes)}.", "content": {MEDIA_TYPE: problem}}
+
+
+def _unions(value: Any) -> Any:
+    """The framework says `oneOf` of every union, which nothing fits that two of its kinds take, such as JSON's null."""
+    if isinstance(value, dict):
+        return {"anyOf" if name == "oneOf" else name: _unions(each) for name, each in value.items()}
+    return [_unions(each) for each in value] if isinstance(value, list) else value
 
 
 def _body_of(handler: HTTPRouteHandler) -> dict[str, Any] | None:
     if handler.opt.get("takes_any"):
-        return {"type": "object"}
+        return _webhook()
     kind = handler.opt.get("takes")
     return None if kind is None else {"$ref": _REF.format(name=kind.__name__)}
+
+
+def _webhook() -> dict[str, Any]:
+    """What `http.inbound` reads: the decision at the top, or in an envelope; further members are the sender's own."""
+    text: dict[str, Any] = {"type": "string"}
+    word = {"type": "string", "enum": WORDS}
+    flat = {
+        "type": "object",
+        "required": ["decision"],
+        "properties": {
+            **dict.fromkeys(("requestId", "approval_request_id", "approval_id", "executionId", "execution_id"), text),
+            "decision": word,
+            "feedback": text,
+            "response": {},
+            "round": {"type": "integer", "minimum": 1},
+        },
+    }
+    answer = {"type": "object", "properties": {"decision": word, "action": word, "feedback": text}}
+    data = {"type": "object", "properties": {"requestId": text, "id": text, "executionId": text, "response": answer}}
+    envelope = {"type": "object", "required": ["type", "data"], "properties": {"type": text, "data": data}}
+    return {"anyOf": [flat, envelope]}
 
 
 def _problem() -> dict[str, Any]:
