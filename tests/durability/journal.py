@@ -69,6 +69,11 @@ def working(lines: Iterable[Mapping[str, Any]], pids: Collection[int]) -> set[st
     return {deed.run for deed in deeds(lines) if deed.ended is None and deed.pid in pids}
 
 
+def taken(lines: Iterable[Mapping[str, Any]]) -> set[tuple[str, int]]:
+    """The runs that a process answered for that it has them, each with its fence."""
+    return {(line["run"], line["fence"]) for line in lines if line["at"] == "taken"}
+
+
 class Tally(NamedTuple):
     """How often steps were run, and what went wrong with it.
 

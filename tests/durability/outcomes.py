@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 from tests.durability.agents import Agents
-from tests.durability.journal import Tally, deeds, tally
+from tests.durability.journal import Tally, deeds, taken, tally
 from tests.durability.plans import Plan
 
 LEFT = "SELECT count(*) FROM executions WHERE ended_at IS NULL OR outcome_pending"
+RELEASED = """
+    SELECT execution_id, (data ->> 'fence')::int AS fence, data ->> 'reason' AS reason
+    FROM history WHERE type = 'execution.released'
+"""
 
 
 async def all_over(connection: Any, *busy: "asyncio.Task[Any]") -> bool:
@@ -45,3 +50,16 @@ async def check(connection: Any, plans: dict[str, Plan], programs: Agents, kille
         == len(deeds(programs.reader.lines))
     )
     return counted
+
+
+async def released(connection: Any, programs: Agents) -> Counter[str]:
+    """How many runs were released for which reason, where every instance was let stop.
+
+    What one took it handed back itself; all that went with it was still on its way when it stopped to listen.
+    """
+    held = taken(programs.reader.look())
+    rows = await connection.fetch(RELEASED)
+    due = ["handed_back" if (row["execution_id"], row["fence"]) in held else "instance_gone" for row in rows]
+    wrong = [tuple(row) for row, reason in zip(rows, due, strict=True) if row["reason"] != reason]
+    assert wrong == [], (wrong, programs.said())
+    return Counter(due)

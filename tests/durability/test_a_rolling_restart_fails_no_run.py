@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from tests.durability.conftest import Figures
 from tests.durability.desk import Desk
 from tests.durability.invariants import broken, settled
 from tests.durability.journal import deeds
-from tests.durability.outcomes import all_over, check
+from tests.durability.outcomes import all_over, check, released
 from tests.durability.plain_agent import start
 from tests.durability.plane import NODE, planes, until
 from tests.durability.plans import Answer, Plan
@@ -136,15 +135,16 @@ async def test_under_load(
     shares = dict(await connection.fetch(SHARES))
     assert set(shares) == {process.instance_id for process in programs.started}
     assert await broken(connection) == []
-    released = Counter(dict(await connection.fetch(RELEASED)))
-    assert set(released) == {"handed_back"}
+    reasons = await released(connection, programs)
+    assert reasons["handed_back"] > 0
     figures(
         "rolling restarts under load",
         instances_replaced=2 * size.rounds,
         runs=len(load.plans),
         of_them_called_and_waited_for=len(load.called),
         failed=await connection.fetchval("SELECT count(*) FROM executions WHERE status <> 'succeeded'"),
-        handed_back=released["handed_back"],
+        handed_back=reasons["handed_back"],
+        on_their_way_to_an_instance_that_was_gone=reasons["instance_gone"],
         steps=counted.steps,
         repeated=repeated,
         in_flight_past_the_drain_limit=repeated,
@@ -153,7 +153,6 @@ async def test_under_load(
 
 
 SHARES = "SELECT data ->> 'instance_id', count(*) FROM history WHERE type = 'execution.dispatched' GROUP BY 1"
-RELEASED = "SELECT data ->> 'reason', count(*) FROM history WHERE type = 'execution.released' GROUP BY 1"
 
 
 async def has_a_share(connection: Any, process: AgentProcess) -> bool:

@@ -16,13 +16,14 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from holdshort import Agent
-from holdshort._asgi import AgentApp, Receive, Scope, Send
+from holdshort._asgi import AgentApp, Message, Receive, Scope, Send
 from holdshort._runs import current_run
 from msgspec import Struct
 
 from tests.durability.journal import Journal
 
 NODE = "agent"
+ACCEPTED = 202
 AT_ONCE = 16
 DRAIN_SECONDS = 4
 LIMIT_SECONDS = 3.0
@@ -132,7 +133,7 @@ async def _there(path: Path) -> None:
 
 
 class JournalledApp(AgentApp):
-    """The agent's application, which writes down every run that it is given, and dies where it is told to."""
+    """The agent's application, which writes down each run that it is given and takes, and dies where it is told to."""
 
     def __init__(self, agent: Agent, journal: Journal, dies: str) -> None:
         super().__init__(agent)
@@ -148,7 +149,13 @@ class JournalledApp(AgentApp):
         self._journal.write("given", **given, steps=int(headers["x-holdshort-steps"]))
         if self._dies == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        await super().__call__(scope, receive, send)
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == ACCEPTED:
+                self._journal.write("taken", **given)
+            await send(message)
+
+        await super().__call__(scope, receive, answer)
         if self._dies == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -186,7 +186,7 @@ async def test_what_has_not_finished_in_time_is_given_to_others(
         agent.terminate()
         assert 1 <= await agent.ended() < 5
     assert (run.status, run.instance_id) == ("queued", None)
-    assert heard.words()[-1] == "shutdown"
+    assert heard.words()[-2:] == ["hand-back", "shutdown"]
     assert "status" not in heard.words()
 
 
@@ -249,6 +249,35 @@ async def test_nothing_is_given_back_before_it_is_known_that_nothing_new_is_take
         may_answer.set()
         await eventually(lambda: run.instance_id is None)
     assert run.status == "waiting"
+
+
+async def test_a_run_whose_end_could_not_be_told_in_time_is_given_back(plane: ControlPlane, launcher: Launcher) -> None:
+    """Its code has returned, and the control plane does not answer: another process returns the same once more."""
+    told = asyncio.Event()
+
+    class Deaf:
+        async def exchange(self, call: Call[Any]) -> Reply:
+            if call.path.endswith("/status"):
+                told.set()
+                await asyncio.Event().wait()
+            return await plane.transport.exchange(call)
+
+        async def aclose(self) -> None:
+            pass
+
+    agent = Agent("contract-reviewer", "1")
+    agent.use_transport(Deaf())  # type: ignore[arg-type]
+
+    @agent.reasoner()
+    async def works() -> str:
+        return "finished"
+
+    async with listening(agent):
+        await launcher.registered()
+        run = await launcher.start("run-1", "works")
+        await told.wait()
+    assert [call.rpartition("/")[2] for call in plane.calls if "/nodes/" in call][-2:] == ["hand-back", "shutdown"]
+    assert (run.status, run.instance_id) == ("queued", None)
 
 
 async def test_code_that_swallows_being_handed_back_has_not_succeeded(

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdshort import _errors
 from holdshort._answers import Answered, invalid, not_meant, problem, stopping
 from holdshort._reasoners import Reasoner
-from holdshort._runner import Runner
+from holdshort._runner import Runner, is_cancelled
 from holdshort._runs import FENCE_HEADER, Run, log
 from holdshort._wire import Execution
 
@@ -211,6 +211,11 @@ class Dispatches:
                 run.result = await (work if reasoner.plain else run.code(work))
         except _errors.HandedBack:
             self._handed_back(run)
+        except asyncio.CancelledError:
+            if is_cancelled():
+                # Stopped while it told its end. If that was not heard it ends elsewhere, else there is nothing to take.
+                self._handed_back(run)
+            raise
         except _errors.StaleInstance as end:
             log.warning("run %s ended here: %s", run.execution_id, end)
         except _errors.RunEnded as end:

@@ -147,6 +147,12 @@ class Runner:
         return self._rounds.setdefault(execution_id, Rounds()), execution_id
 
 
+def is_cancelled() -> bool:
+    """True when this task itself is cancelled, rather than one that it awaits."""
+    task = asyncio.current_task()
+    return task is not None and bool(task.cancelling())
+
+
 @asynccontextmanager
 async def _reported(run: Run) -> AsyncIterator[None]:
     """Report how the block ends. What is no end of the run, only of this process, is not reported."""
@@ -162,8 +168,7 @@ async def _reported(run: Run) -> AsyncIterator[None]:
             await run.report("failed", error=said(end), reason=end.fails_as)
         raise
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
+        if not is_cancelled():
             # Nobody cancelled this run: a task it awaited was cancelled, and that is the run's own failure.
             await run.report("failed", error=said(error))
         raise
