@@ -61,8 +61,6 @@ class BoundedProtocol(HttpToolsProtocol):
         others: Connections | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        # uvicorn's leniency would serve what follows a request that says that it is the last.
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=False)
         self._others = others or Connections()
         self._part: Literal["idle", "head", "body"] = "idle"
         self._head_bytes = 0
@@ -244,7 +242,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HeaderTooLarge())
 
     def _count_framing(self, received: int, was: str) -> None:
-        """Refuse a body that is mostly sizes of chunks, their extensions or trailers: each costs us, and none ends."""
+        """Refuse a body that is mostly sizes of chunks, their extensions or trailers: each costs us, and none ends.
+
+        What comes in one piece with the head is not counted: a piece has 256 KiB at most.
+        """
         if self._part != "body" or was != "body" or self._refused:
             return
         self._body_received += received
