@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from controlplane.cli.serving import protocol
-from tests.cli.protocol_server import CLOSE, HEAD, Served, problem, serving
+from tests.cli.protocol_server import CLOSE, HEAD, Served, problem, serving, statuses
 
 
 @pytest.fixture
@@ -108,6 +108,33 @@ async def test_nonsense_behind_a_request_does_not_cost_that_request_its_answer(s
         reply = await reader.read()
     writer.close()
     assert reply.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("whole", [1, 2, 3])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5o\r\n0\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello!!\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nno trailer\r\n\r\n",
+        HEAD + b"No header\r\n\r\n",
+        b"nonsense\r\n\r\n",
+    ],
+)
+async def test_a_request_that_breaks_off_behind_others_does_not_hold_its_connection(
+    served: Served, whole: int, broken: bytes
+):
+    others = (HEAD + b"Content-Length: 5\r\n\r\nhello") * whole
+    assert statuses(await served.talk(others + broken)) == [200] * whole
+    assert statuses(await served.talk(others + broken[:40], broken[40:])) == [200] * whole
+
+
+async def test_nobody_is_told_to_go_on_behind_a_refusal(served: Served, caplog: pytest.LogCaptureFixture):
+    reply = await served.talk(HEAD + b"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n5o\r\n")
+    assert problem(reply) == (400, "malformed_request")
+    async with asyncio.timeout(5):
+        await served.app.disconnected.wait()
+    assert caplog.records == []
 
 
 async def test_pipelined_requests_are_answered_in_order(served: Served):

@@ -303,17 +303,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         cycle = self._unanswered()
         if cycle is not None and (self.pipeline or self._part != "body"):
-            cycle.keep_alive = False  # an earlier request is being answered: this connection ends behind that answer
+            self._end_behind_what_is_whole()
             return
         if cycle is None or not cycle.response_started:
             self.transport.write(_answer(error))
         if cycle is not None:
             cycle.disconnected = True
+            cycle.waiting_for_100_continue = False  # or it would be told to go on, behind the end
             cycle.message_event.set()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._deadline = self.loop.call_later(DISCARD_SECONDS, self._close)
+
+    def _end_behind_what_is_whole(self) -> None:
+        """Let the earlier requests have their answers; one whose body broke off would be waited for without end."""
+        if self._part == "body":
+            self.pipeline.popleft()
+        last = self.pipeline[0][0] if self.pipeline else self._answered
+        if last is not None:
+            last.keep_alive = False
 
     def _unanswered(self) -> RequestResponseCycle | None:
         cycle: RequestResponseCycle | None = self.cycle
