@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from controlplane.domain import allow_list
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import ENTROPY_BYTES
 from controlplane.services import access
@@ -22,7 +23,7 @@ SCOPES = {"builder": ("agent",), "ada": ("review",), "root": ("admin",)}
 @pytest.fixture
 async def api(database: Database) -> AsyncIterator[Api]:
     """An application that stands open to nobody."""
-    async with in_process(database, open_mode=False) as made:
+    async with in_process(database, open_mode=False, callback_allow=allow_list.parse("127.0.0.1")) as made:
         yield made
 
 

@@ -1,6 +1,8 @@
+import asyncio
 from typing import Any
 
 from tests.app import Api, in_process
+from tests.keys import make_keys, sent
 from tests.postgres import Database
 from tests.receiver import receiver
 
@@ -102,11 +104,14 @@ async def test_an_approval_is_shown_whole_without_its_callback(api: Api):
 
 async def test_links_echo_no_stranger_s_host(database: Database):
     async with in_process(database) as api:
-        approval = await api.asked()
-        reply = await api.client.get(f"/api/v1/approvals/{approval}", headers={"Host": "evil.example"})
+        path = f"/api/v1/approvals/{await api.asked()}"
+    key = sent((await asyncio.to_thread(make_keys, database)).review)
+    async with in_process(database, open_mode=False) as api:
+        reply = await api.client.get(path, headers=key | {"Host": "evil.example"})
         assert reply.json()["request_url"] is None
-    async with in_process(database, public_url="https://approvals.example") as api:
-        shown = (await api.get(f"/approvals/{approval}")).json()
+    async with in_process(database, open_mode=False, public_url="https://approvals.example") as api:
+        shown = (await api.client.get(path, headers=key)).json()
+        approval = shown["approval_id"]
         assert shown["request_url"] == f"https://approvals.example/inbox/{approval}"
 
 
