@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proof acceptance openapi format clean
+.PHONY: help setup demo test check proof fuzz acceptance openapi format clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ check: setup ## lint, format, types, import contracts
 
 proof: setup ## the long forms of the heavy proofs
 	@$(BIN)/pytest tests sdk/python/tests -m proof -s $(ARGS)
+
+fuzz: setup ## hostile bytes and requests at length (ARGS='--seed N', --json, --help)
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 acceptance: setup ## agents of the unmodified older SDK, at length
 	@$(BIN)/pytest tests/acceptance -m "proof or not proof" -s $(ARGS)

@@ -29,14 +29,12 @@ class Target:
         name: its name in tables and on the command line.
         attempt: takes bytes, returns a word for what came of them, and raises only for a fault.
         share: how many of a long run's inputs it gets, beside the others.
-        code: the modules whose coverage guides a guided run.
         meets: words that even a short run meets; otherwise it would test nothing.
     """
 
     name: str
     attempt: Callable[[bytes], str]
     share: int
-    code: tuple[str, ...]
     meets: frozenset[str]
 
 
