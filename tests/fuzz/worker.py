@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.fuzz.outcomes import CACHE, Tally
+from tests.fuzz.outcomes import Tally
 
 EVERY_SECONDS = 1.0
 LONGEST = 400
@@ -68,12 +68,9 @@ def seeded(name: str, inputs: int, seed: int, report: Report) -> None:
 
 
 def structured(name: str, inputs: int, seed: int, report: Report) -> None:
-    from hypothesis.configuration import set_hypothesis_home_dir
-
     from tests.fuzz.structured import examples_of
     from tests.fuzz.targets import BY_NAME
 
-    set_hypothesis_home_dir(CACHE / "hypothesis")
     tally, number = Tally(BY_NAME[name]), 0
     while not report.over and tally.inputs < inputs:
         examples_of(name, min(500, inputs - tally.inputs), seed + number, tally)
