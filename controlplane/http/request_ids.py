@@ -6,6 +6,7 @@ from collections.abc import Callable
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from controlplane import telemetry
+from controlplane.domain import redaction
 
 HEADER = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
@@ -35,5 +36,7 @@ class RequestIds:
     def _id_of(self, scope: Scope) -> str:
         given = [value for name, value in scope["headers"] if name.lower() == HEADER]
         if len(given) == 1 and _SANE.fullmatch(given[0]):
-            return given[0].decode()
+            sent = given[0].decode()
+            if redaction.masked(sent) == sent:  # what looks like a secret is no id
+                return sent
         return self._new_id()

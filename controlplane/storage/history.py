@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from controlplane.domain.events import Fact, FactType
 from controlplane.domain.executions import FINAL_EXECUTION
+from controlplane.domain.redaction import without_keys
 from controlplane.storage.engine import Connection
 from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
@@ -67,8 +68,8 @@ _RECORD = Statement(sa.text(RECORD))
 
 
 def encoded(facts: Sequence[Fact]) -> str:
-    """Facts as the parameter of `RECORD`."""
-    return msgspec.json.encode(facts).decode()
+    """Facts as the parameter of `RECORD`; a key that somebody wrote into a text would stay in them for ever."""
+    return without_keys(msgspec.json.encode(facts).decode())
 
 
 async def record(conn: Connection, *facts: Fact) -> None:

@@ -29,6 +29,7 @@ class Aviary:
 
     def __init__(self) -> None:
         self.planted: dict[str, set[str]] = {}
+        self._made: dict[str, str] = {}
         self._needles: dict[str, dict[bytes, str]] = {}
         self.places = 0
         self.bytes = 0
@@ -39,10 +40,11 @@ class Aviary:
         return sum(map(len, self.planted.values()))
 
     def plant(self, name: str, text: str | None = None) -> str:
-        """A canary under a name; the given text, or a new one that nothing else has."""
-        planted = text if text is not None else f"{name.replace('_', '')}x{os.urandom(12).hex()}"
-        self.planted.setdefault(name, set()).add(planted)
-        self._needles.setdefault(name, {}).update(forms(planted))
+        """A canary under a name: the given text, or one that nothing else has, the same each time."""
+        planted = text or self._made.setdefault(name, f"{name.replace('_', '')}x{os.urandom(12).hex()}")
+        if planted not in self.planted.setdefault(name, set()):
+            self.planted[name].add(planted)
+            self._needles.setdefault(name, {}).update(forms(planted))
         return planted
 
     def search(self, place: str, content: bytes | str, *, allowed: Iterable[str] = ()) -> list[Found]:
@@ -61,12 +63,13 @@ class Aviary:
 
 
 def forms(text: str) -> dict[bytes, str]:
-    """The forms of a text, and of its longest run of letters and digits, that are looked for."""
-    core = max(re.findall(r"[A-Za-z0-9]+", text), key=len, default="")
+    """The forms of a text, and of its longest run of the characters of base64, that are looked for."""
+    core = max(re.findall(r"[A-Za-z0-9](?:[A-Za-z0-9+/]*[A-Za-z0-9])?", text), key=len, default="")
     assert len(core) >= LEAST, "too short: it would be found by chance"
     found: dict[bytes, str] = {}
     for each in dict.fromkeys((text, core)):
-        found |= {needle: form for needle, form in _forms(each) if needle not in found}
+        for needle, form in _forms(each):
+            found.setdefault(needle, form)
     return found
 
 
