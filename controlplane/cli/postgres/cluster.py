@@ -27,6 +27,8 @@ SERVER_SETTINGS = (
     "synchronous_commit=on",
     "full_page_writes=on",
     "log_min_error_statement=panic",
+    # Its details are rows that were refused, bodies among them.
+    "log_error_verbosity=terse",
 )
 
 
