@@ -70,8 +70,12 @@ def search_files(aviary: Aviary, home: Path, *, allowed: Mapping[str, Iterable[s
 
 
 def search_command_lines(aviary: Aviary, pid: int) -> list[Found]:
-    """The command line of a process, and those of all that it started."""
-    found = aviary.search(f"command line of {pid}", Path(f"/proc/{pid}/cmdline").read_bytes())
-    for child in children_of(pid):
+    """The command line of a process, and those of all that it started and that are still there."""
+    try:
+        line, children = Path(f"/proc/{pid}/cmdline").read_bytes(), children_of(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    found = aviary.search(f"command line of {pid}", line)
+    for child in children:
         found += search_command_lines(aviary, child)
     return found

@@ -73,7 +73,12 @@ async def test_a_home_keeps_its_secrets_to_itself(home: Path, figures: Figures):
     )
     assert found == []
     assert refused[500] >= 10
-    assert "violates check constraint" in next(home.rglob("server.log")).read_text()
+    assert "violates check constraint" in log_of(home)
+
+
+def log_of(home: Path) -> str:
+    """What PostgreSQL wrote."""
+    return next(home.rglob("server.log")).read_text()
 
 
 def make_key(aviary: Aviary, url: str, scope: str) -> str:
