@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.storage.tables import metadata
 
-_GROWING = ("history", "seals")
+_GROWING = ("history", "seals", "prunings")
 UNGUARD = ";".join(f"ALTER TABLE {table} DISABLE TRIGGER {table}_only_grows" for table in _GROWING)
 GUARD = ";".join(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_only_grows" for table in _GROWING)
 EMPTY = ";".join((UNGUARD, *(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)), GUARD))

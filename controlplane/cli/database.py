@@ -28,6 +28,15 @@ def url_of(settings: Settings) -> str:
     return settings.database_url
 
 
+def owner_url_of(settings: Settings) -> str:
+    """Where the database is, for what only the owner of its tables may do.
+
+    Raises:
+        WrongUsage: nobody said so.
+    """
+    return settings.migration_database_url or url_of(settings)
+
+
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Open]:
     """What opens one transaction after another on a database."""

@@ -26,13 +26,13 @@ def fault_of(error: Exception) -> click.ClickException:
     if isinstance(error, SettingsFault):
         return WrongUsage(f"the settings are wrong:\n{error}")
     if isinstance(error, DatabaseUnavailable):
-        return Fault(f"the database cannot be reached ({_reason(error.__cause__)}); start it, or correct its URL")
+        return Fault(f"the database cannot be reached ({reason_of(error.__cause__)}); start it, or correct its URL")
     if isinstance(error, HoldshortError):
         return Fault(error.message)
     return Fault(f"{telemetry.said(error)} (HOLDSHORT_LOG_LEVEL=debug shows where)")
 
 
-def _reason(cause: BaseException | None) -> str:
-    """The driver's own first line, without what the layers above it wrap around it."""
+def reason_of(cause: BaseException | None) -> str:
+    """Why the database did not do it: the driver's own first line, without what the layers above it wrap around it."""
     error = getattr(cause, "orig", None) or cause
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from controlplane.domain.pruning import Pruning, Tally, untruth
 from controlplane.domain.seals import NOTHING, Digest, Place, Seal, Texts, place_of
 
 
@@ -20,6 +21,8 @@ class Fault(StrEnum):
     REWRITTEN = "rewritten"
     UNGUARDED = "unguarded"
     MISPLACED = "misplaced"
+    NOT_PRUNED = "not_pruned"
+    PRUNING_UNTRUE = "pruning_untrue"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -36,17 +39,29 @@ class Checker:
     """Takes rows and seals in their order, a seal after its rows, and says what does not fit.
 
     It holds one seal's digest, however long the history is. Each seal is judged by the one before it as that stands, so
-    that one changed row is one finding.
+    that one changed row is one finding. Seals that were pruned have no rows, and are compared with the record of that.
     """
 
-    def __init__(self) -> None:
-        """Nothing seen yet."""
+    def __init__(self, pruned: Pruning | None = None, previous: Seal | None = None) -> None:
+        """Nothing seen yet.
+
+        Args:
+            pruned: the newest pruning.
+            previous: the seal that stands before the first one that is to come.
+        """
         self.rows = 0
         self.seals = 0
-        self._previous: Seal | None = None
-        self._digest = Digest(NOTHING)
+        self._pruned = pruned
+        self._tally = Tally()
+        self._previous = previous
+        self._digest = Digest(NOTHING if previous is None else previous.sha256)
         self._count = 0
         self._ends: tuple[Place, Place] | None = None
+
+    @property
+    def number(self) -> int:
+        """That of the last seal that came."""
+        return 0 if self._previous is None else self._previous.number
 
     def row(self, row: Texts) -> None:
         """The next row."""
@@ -57,13 +72,30 @@ class Checker:
 
     def seal(self, seal: Seal) -> list[Finding]:
         """The seal of the rows since the one before."""
-        digest = self._digest.close(seal.number, seal.at, seal.rows)
-        found = self._gap(seal) or self._compared(seal, digest)
-        self.rows += self._count
-        self.seals += 1
+        found = self._gap(seal)
+        if self._pruned is not None and seal.number <= self._pruned.seal:
+            found += self._empty(seal)
+        else:
+            digest = self._digest.close(seal.number, seal.at, seal.rows)
+            found = found or self._compared(seal, digest)
+            self.rows += self._count
+            self.seals += 1
         self._previous = seal
         self._digest, self._count, self._ends = Digest(seal.sha256), 0, None
         return found
+
+    def ended(self) -> list[Finding]:
+        """What is found where no seal follows: of the record of a pruning."""
+        what = None if self._pruned is None else untruth(self._pruned, self._tally)
+        if self._pruned is None or what is None:
+            return []
+        return [Finding(fault=Fault.PRUNING_UNTRUE, what=what, seal=self._pruned.seal)]
+
+    def _empty(self, seal: Seal) -> list[Finding]:
+        self._tally.add(seal)
+        if self._count == 0:
+            return []
+        return [self._finding(Fault.NOT_PRUNED, f"{_rows(self._count)} there that {_are(self._count)} pruned", seal)]
 
     def _gap(self, seal: Seal) -> list[Finding]:
         due = 1 if self._previous is None else self._previous.number + 1
@@ -168,6 +200,10 @@ def read_head(line: bytes) -> Head | None:
 
 def _number(one: Head | Seal) -> int:
     return one.number
+
+
+def _are(count: int) -> str:
+    return "is said to be" if count == 1 else "are said to be"
 
 
 def _rows(count: int) -> str:

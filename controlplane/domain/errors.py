@@ -263,6 +263,12 @@ class DeliverySettled(HoldshortError):
     code = "delivery_settled"
 
 
+class EventsPruned(HoldshortError):
+    """What followed that event was pruned from history; without Last-Event-ID the stream begins with what is kept."""
+
+    code = "events_pruned"
+
+
 class TooManyParked(HoldshortError):
     """This sender already has as many parked answers as may wait; send it again once the agents have asked."""
 

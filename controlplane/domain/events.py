@@ -58,6 +58,7 @@ class FactType(StrEnum):
     SENDER_REVOKED = "sender.revoked"
     SENDER_SECRET_REVOKED = "sender.secret_revoked"  # noqa: S105 - what happened to one
     SECRETS_RESEALED = "secrets.resealed"
+    HISTORY_PRUNED = "history.pruned"
     NODE_OWNED = "node.owned"
     NODE_MOVED = "node.moved"
     DELIVERY_DELIVERED = "delivery.delivered"

@@ -36,6 +36,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.AlreadyDecided: HTTPStatus.CONFLICT,
     errors.ExecutionExists: HTTPStatus.CONFLICT,
     errors.DeliverySettled: HTTPStatus.CONFLICT,
+    errors.EventsPruned: HTTPStatus.GONE,
     errors.NotAuthenticated: HTTPStatus.UNAUTHORIZED,
     errors.InvalidKey: HTTPStatus.UNAUTHORIZED,
     errors.TooManyFailures: HTTPStatus.TOO_MANY_REQUESTS,

@@ -11,17 +11,19 @@ from litestar.params import HeaderParameter, Parameter, QueryParameter
 from litestar.response import Stream
 
 from controlplane.domain.access import Access, Reach
-from controlplane.domain.errors import DatabaseUnavailable, FieldFault
+from controlplane.domain.errors import DatabaseUnavailable, EventsPruned, FieldFault
 from controlplane.http import paging
 from controlplane.http.approvals import entry_out
 from controlplane.http.deps import looking, principal_of, reach_of, runtime_of
 from controlplane.runtime import Runtime
-from controlplane.storage import history
+from controlplane.storage import history, pruning
+from controlplane.storage.engine import Connection
 from controlplane.storage.history import Entry, Position
 
 BATCH = 500
 KEEPALIVE_SECONDS = 15.0
 LOOK_SECONDS = 1.0
+BEGINNING = Position()
 
 Text = Annotated[str | None, Parameter(max_length=paging.MAX_TEXT)]
 LastEventId = Annotated[str | None, HeaderParameter(name="Last-Event-ID", max_length=256)]
@@ -44,7 +46,7 @@ class Held:
         return self.ended
 
     def end(self) -> None:
-        """The key is no good any more."""
+        """The key is no good any more, or nothing more can be sent without a gap."""
         self.ended = True
 
     async def renew(self, runtime: Runtime) -> None:
@@ -58,7 +60,7 @@ class Held:
             self.reach = principal.reach(Access.READ)
 
 
-@get("/events", media_type="text/event-stream")
+@get("/events", media_type="text/event-stream", opt={"refuses": [410]})
 async def stream_events(
     request: Request[Any, Any, Any],
     execution_id: Text = None,
@@ -71,9 +73,12 @@ async def stream_events(
     wanted = tuple(filter(None, (paging.clean("types", types) or "").split(",")))
     execution = paging.clean("execution_id", execution_id)
     async with looking(request) as conn:
-        position = await history.end(conn) if start == "now" else Position()
-    if last_event_id:
-        position = _position(last_event_id)
+        if last_event_id:
+            position = _position(last_event_id)
+            if await _is_pruned(conn, position):
+                raise EventsPruned
+        else:
+            position = await history.end(conn) if start == "now" else BEGINNING
     held = Held(reach_of(request), principal_of(request).key_id)
     body = _events(runtime, held, position, execution_id=execution, types=wanted)
     return Stream(
@@ -123,9 +128,18 @@ async def _look(
         await held.renew(runtime)
         async with runtime.look(held.reach) as conn:
             end = await history.end(conn)
-            return end, await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
+            entries = await history.after(conn, position, execution_id=execution_id, types=types, limit=BATCH)
+            if position != BEGINNING and await _is_pruned(conn, position):
+                held.end()  # some may be missing: whoever comes back with the last event's id is told so
+            return end, entries
     except DatabaseUnavailable:
         return position, []
+
+
+async def _is_pruned(conn: Connection, position: Position) -> bool:
+    """Whether something that followed a place is not kept any more."""
+    gone = await pruning.pruned_to(conn)
+    return gone is not None and _order(position) < _order(gone)
 
 
 def _order(position: Position) -> tuple[int, int]:

@@ -95,6 +95,7 @@ def _refusals(operation: dict[str, Any], handler: HTTPRouteHandler) -> set[int]:
         found |= {404, 422}
     if not handler.http_methods <= _LOOKS:
         found |= {404, 409}
+    found |= set(handler.opt.get("refuses", ()))
     return found | _WITH_A_BODY if "requestBody" in operation else found
 
 

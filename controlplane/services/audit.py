@@ -88,7 +88,7 @@ class Walk:
         rows = await seals.rows_to(conn, self.place, ahead[-1].last, self._limit, self._seqs)
         more = len(rows) == self._limit
         upto = place_of(rows[-1]) if more else ahead[-1].last
-        page = list(_in_order(rows, [each for each in ahead if not more or each.last <= upto]))
+        page = list(in_order(rows, [each for each in ahead if not more or each.last <= upto]))
         self.number = max([self.number, *(each.number for each in page if isinstance(each, Seal))])
         self.place = max(self.place, upto)
         return page
@@ -137,7 +137,8 @@ async def compare_heads(conn: Connection, checker: HeadsChecker, heads: Sequence
     checker.compare(heads, stored, 0 if last is None else last.number)
 
 
-def _in_order(rows: Sequence[Texts], ended: Sequence[Seal]) -> list[Walked]:
+def in_order(rows: Sequence[Texts], ended: Sequence[Seal]) -> list[Walked]:
+    """Rows and the seals that end among them, each seal after its rows."""
     page: list[Walked] = []
     at = 0
     for seal in ended:

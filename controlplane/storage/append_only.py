@@ -1,4 +1,7 @@
-"""Tables that only grow: a trigger refuses to change or remove a row, to everybody but an owner who turns it off."""
+"""Tables that only grow: a trigger refuses to change or remove a row, to everybody but an owner who turns it off.
+
+From history rows are deleted by `holdshort audit prune`, which marks it in `prunings`: only the owner may.
+"""
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -11,7 +14,18 @@ _FUNCTION = (
     " RAISE EXCEPTION '% only grows: % is refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'insufficient_privilege';"
     " END$$"
 )
-_TABLES = ("history", "seals")
+# Rows leave history in a transaction that marks it, and only the owner may mark: no lock keeps the servers out, and
+# none of it goes unmarked. By the schema of the table, as anyone may have a temporary one of the same name.
+_PRUNING = (
+    "CREATE OR REPLACE FUNCTION refuse_unmarked_change() RETURNS trigger LANGUAGE plpgsql AS $$"
+    "DECLARE marked boolean; BEGIN"
+    " EXECUTE format('SELECT EXISTS (SELECT FROM %I.prunings WHERE xid = pg_current_xact_id())', TG_TABLE_SCHEMA)"
+    " INTO marked;"
+    " IF TG_OP <> 'DELETE' OR NOT marked THEN"
+    " RAISE EXCEPTION '% only grows: % is refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'insufficient_privilege';"
+    " END IF; RETURN NULL; END$$"
+)
+_REFUSING = {"history": "refuse_unmarked_change", "seals": "refuse_change", "prunings": "refuse_change"}
 
 
 class Guard(Struct, frozen=True):
@@ -23,15 +37,15 @@ class Guard(Struct, frozen=True):
 
 def declare(metadata: sa.MetaData) -> None:
     """Have the guard made with the tables of `metadata`."""
-    statements = [_FUNCTION]
-    for table in _TABLES:
+    statements = [_FUNCTION, _PRUNING]
+    for table, function in _REFUSING.items():
         made = f"CREATE TRIGGER {table}_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
-        statements.append(f"{made} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")
+        statements.append(f"{made} FOR EACH STATEMENT EXECUTE FUNCTION {function}()")
         # Otherwise a session that is set to replicate would pass it by.
         statements.append(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_only_grows")
     for statement in statements:
         sa.event.listen(metadata, "after_create", _ddl(statement))
-    sa.event.listen(metadata, "after_drop", _ddl("DROP FUNCTION IF EXISTS refuse_change()"))
+    sa.event.listen(metadata, "after_drop", _ddl("DROP FUNCTION IF EXISTS refuse_change(), refuse_unmarked_change()"))
 
 
 def _ddl(statement: str) -> sa.DDL:
@@ -40,7 +54,9 @@ def _ddl(statement: str) -> sa.DDL:
 
 async def guard(conn: Connection) -> Guard:
     """What guards history from the role of this connection."""
-    row = await conn.row(_GUARD, {"tables": list(_TABLES), "triggers": [f"{table}_only_grows" for table in _TABLES]})
+    row = await conn.row(
+        _GUARD, {"tables": list(_REFUSING), "triggers": [f"{table}_only_grows" for table in _REFUSING]}
+    )
     if row is None:
         raise RuntimeError("an aggregate returned no row")
     return Guard(triggers=row.triggers, grants=row.grants)

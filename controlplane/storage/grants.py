@@ -1,10 +1,10 @@
 """What the role of the servers may do: everything but change the schema, and history only by adding to it."""
 
-from controlplane.storage.tables import history, metadata, seals
+from controlplane.storage.tables import history, metadata, prunings, seals
 
 # By default of the database, so that no caller says when or in which place something happened.
 _BY_DATABASE = frozenset({"seq", "xid", "at"})
-_GROWING = frozenset({history.name, seals.name})
+_GROWING = frozenset({history.name, seals.name, prunings.name})
 # Nothing that was ever asked, run, told or let in is deleted.
 KEPT = frozenset(
     {
@@ -44,6 +44,7 @@ def statements(role: str) -> list[str]:
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {loose} TO {who}",
         f"GRANT SELECT, INSERT ({written}) ON {history.name} TO {who}",
         f"GRANT SELECT, INSERT ON {seals.name} TO {who}",
+        f"GRANT SELECT ON {prunings.name} TO {who}",
         "COMMIT",
     ]
 

@@ -76,23 +76,24 @@ async def of_numbers(conn: Connection, numbers: Sequence[int]) -> dict[int, Seal
 
 async def rows_to(conn: Connection, place: Place, upto: Place, limit: int, seqs: Range = EVERY) -> list[Texts]:
     """The rows after a place and up to another, with it, in order."""
-    binds = _place("after", place) | _place("upto", upto) | {"limit": limit, "first": seqs.first, "last": seqs.last}
+    binds = binds_of("after", place) | binds_of("upto", upto) | {"limit": limit, "first": seqs.first, "last": seqs.last}
     return [row.texts for row in await conn.rows(_ROWS_TO, binds)]
 
 
 async def rows_after(conn: Connection, place: Place, limit: int, seqs: Range = EVERY) -> list[Texts]:
     """The rows after a place, in order, as far as no open transaction can still add one before them."""
-    binds = _place("after", place) | {"limit": limit, "first": seqs.first, "last": seqs.last}
+    binds = binds_of("after", place) | {"limit": limit, "first": seqs.first, "last": seqs.last}
     return [row.texts for row in await conn.rows(_ROWS_AFTER, binds)]
 
 
 async def left_after(conn: Connection, place: Place, most: int) -> Left:
     """What there is after a place, of transactions beside open ones too; counted up to `most`."""
-    row = await conn.row(_LEFT_AFTER, _place("after", place) | {"most": most})
+    row = await conn.row(_LEFT_AFTER, binds_of("after", place) | {"most": most})
     return Left(0, 0.0) if row is None else Left(row.rows, row.seconds)
 
 
-def _place(name: str, place: Place) -> dict[str, Any]:
+def binds_of(name: str, place: Place) -> dict[str, Any]:
+    """The parameters of `beyond`."""
     return {f"{name}_xid": str(place.xid), f"{name}_seq": place.seq}
 
 
@@ -117,19 +118,20 @@ def _text(name: str) -> sa.ColumnElement[Any]:
     return _moment(column) if name == "at" else sa.cast(column, sa.Text)
 
 
-def _place_of(word: str, name: str) -> sa.TextClause:
+def beyond(word: str, name: str) -> sa.TextClause:
+    """The rows that stand so (`>`, `<=`) beside a place that is bound under a name."""
     return sa.text(f"(xid, seq) {word} (CAST(CAST(:{name}_xid AS text) AS xid8), :{name}_seq)")
 
 
 _HORIZON = sa.text("pg_snapshot_xmin(pg_current_snapshot())")
-_AFTER_PLACE = _place_of(">", "after")
+AFTER_PLACE = beyond(">", "after")
 _AMONG = sa.text(
     "(CAST(:first AS bigint) IS NULL OR seq >= :first) AND (CAST(:last AS bigint) IS NULL OR seq <= :last)"
 )
-_TEXTS = array([_text(name) for name in COLUMNS]).label("texts")
+TEXTS = array([_text(name) for name in COLUMNS]).label("texts")
 _ROWS = (
-    sa.select(_TEXTS)
-    .where(_AFTER_PLACE, _AMONG)
+    sa.select(TEXTS)
+    .where(AFTER_PLACE, _AMONG)
     .order_by(history.c.xid, history.c.seq)
     .limit(sa.bindparam("limit", type_=sa.BigInteger))
 )
@@ -159,9 +161,9 @@ _AFTER = Statement(
     .limit(sa.bindparam("limit", type_=sa.BigInteger))
 )
 _OF_NUMBERS = Statement(_SEAL.where(seals.c.number == sa.any_(sa.bindparam("numbers", type_=_NUMBERS))))
-_ROWS_TO = Statement(_ROWS.where(_place_of("<=", "upto")))
+_ROWS_TO = Statement(_ROWS.where(beyond("<=", "upto")))
 _ROWS_AFTER = Statement(_ROWS.where(history.c.xid < _HORIZON))
-_some = sa.select(history.c.at).where(_AFTER_PLACE).limit(sa.bindparam("most", type_=sa.BigInteger)).subquery()
+_some = sa.select(history.c.at).where(AFTER_PLACE).limit(sa.bindparam("most", type_=sa.BigInteger)).subquery()
 _waits = sa.extract("epoch", sa.func.clock_timestamp() - sa.func.min(_some.c.at))
 _LEFT_AFTER = Statement(
     sa.select(

@@ -204,6 +204,14 @@ seals = sa.Table(
     sa.CheckConstraint("number >= 1 AND rows >= 1 AND octet_length(sha256) = 32", name="seals_are_whole"),
 )
 
+prunings = sa.Table(
+    "prunings",
+    metadata,
+    sa.Column("seal", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("xid", Xid8, nullable=False, server_default=sa.text("pg_current_xact_id()")),
+    sa.Index("prunings_by_xid", "xid"),
+)
+
 seen_webhooks = sa.Table(
     "seen_webhooks",
     metadata,

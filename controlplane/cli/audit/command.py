@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -10,13 +11,15 @@ from msgspec import structs
 
 from controlplane.cli.api import json_option
 from controlplane.cli.audit.exporting import export_lines
+from controlplane.cli.audit.pruning import Done, Wanted, prune_history
 from controlplane.cli.audit.verifying import Verified, verify_history
-from controlplane.cli.database import url_of
+from controlplane.cli.database import owner_url_of, url_of
 from controlplane.cli.environment import prepare
 from controlplane.cli.faults import Fault, WrongUsage
 from controlplane.cli.output import print_fields, print_json
 from controlplane.delivery.heads import is_file
 from controlplane.domain.audit import Finding
+from controlplane.domain.pruning import Pruning
 from controlplane.settings import Settings
 from controlplane.storage.seals import Range
 
@@ -30,7 +33,9 @@ WITHOUT_HEADS = (
     "Without heads (HOLDSHORT_AUDIT_HEADS, --heads): an end that was cut off together with its seals, and a history"
     " that was sealed anew."
 )
+PRUNED = "Rows that were pruned: the seals that stay prove a copy of them (audit export), and nothing without one."
 _NUMBER = click.IntRange(1, 2**63 - 1)
+_DATE = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"])
 
 
 @click.group()
@@ -77,6 +82,36 @@ def export(first: int | None, last: int | None) -> None:
         raise SystemExit(1) from None
 
 
+@audit.command()
+@click.option("--before", type=_DATE, required=True, help="Only what was sealed before; UTC where no zone is named.")
+@click.option("--exported", "copy", type=click.Path(path_type=Path), help="What `audit export` wrote of these rows.")
+@click.option("--without-export", is_flag=True, help="Prune although there is no copy; the rows are gone for ever.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would be pruned.")
+@json_option
+def prune(before: datetime, copy: Path | None, *, without_export: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the oldest rows of history by whole seals, as the owner of the tables, and record it in history.
+
+    It goes from the oldest seal to the first one that must stay: that is not older than --before, or has a row of
+    something that goes on (a run that has not ended, a delivery that is pending). The seals themselves stay, so that
+    `audit verify` and the heads still prove the rest, and a copy of what was pruned.
+
+    Export first, and give the file as --exported: each row of it is compared with its seal before anything is removed.
+    Servers may go on; nothing waits for this. It may be ended at any moment and run again. Uses
+    HOLDSHORT_MIGRATION_DATABASE_URL, else HOLDSHORT_DATABASE_URL.
+    """
+    if not dry_run and (copy is not None) == without_export:
+        raise WrongUsage("give the file that `holdshort audit export` wrote as --exported, or else --without-export")
+    if copy is not None and not copy.is_file():
+        raise WrongUsage(f"{copy} is no file; --exported names what `holdshort audit export` wrote")
+    moment = before if before.tzinfo else before.replace(tzinfo=UTC)
+    wanted = Wanted(before=moment, copy=copy, dry_run=dry_run)
+    done = asyncio.run(prune_history(owner_url_of(prepare()), wanted))
+    if as_json:
+        print_json(done)
+    else:
+        _print_pruned(done)
+
+
 def _heads_of(settings: Settings) -> Path | None:
     target = settings.audit_heads
     return Path(target) if target is not None and is_file(target) else None
@@ -91,7 +126,8 @@ def _document(found: Verified) -> dict[str, object]:
 
 
 def _not_covered(found: Verified) -> list[str]:
-    return [*NOT_COVERED, *([] if found.heads is not None else [WITHOUT_HEADS])]
+    without = [] if found.heads is not None else [WITHOUT_HEADS]
+    return [*NOT_COVERED, *without, *([] if found.pruned is None else [PRUNED])]
 
 
 def _print(found: Verified) -> None:
@@ -100,6 +136,7 @@ def _print(found: Verified) -> None:
     fields = {
         "sealed": f"{found.rows} rows in {found.seals} seals"
         + (f", the last of {found.last_sealed_at}" if found.last_sealed_at else ""),
+        "pruned": None if found.pruned is None else _pruned(found.pruned),
         "unsealed": f"{found.unsealed} rows{late}",
         "heads": None if found.heads is None else f"{found.heads} compared{skipped}",
         "guarded by": "a role that may only add to history"
@@ -115,6 +152,23 @@ def _print(found: Verified) -> None:
     click.echo("not covered")
     for sentence in _not_covered(found):
         click.echo(f"  {sentence}")
+
+
+def _pruned(pruned: Pruning) -> str:
+    if pruned.record is None:
+        return f"up to seal {pruned.seal}, and nothing says by whom"
+    return f"up to seal {pruned.seal} ({pruned.record.rows} rows), at last by {pruned.record.by} at {pruned.at}"
+
+
+def _print_pruned(done: Done) -> None:
+    stop = done.stopped
+    row = "" if stop is None or stop.seq is None else f"row {stop.seq}: "
+    fields = {
+        "would be pruned" if done.dry_run else "pruned": f"{done.rows} rows in {done.seals} seals",
+        "up to seal": done.pruned_to or None,
+        "stopped at": "the end of what is sealed" if stop is None else f"seal {stop.seal}: {row}{stop.why}",
+    }
+    print_fields(fields)
 
 
 def _line(finding: Finding) -> str:

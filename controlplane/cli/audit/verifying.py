@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from controlplane.cli.database import Open, opened
 from controlplane.domain.audit import Checker, Finding, Head, HeadsChecker, read_head
+from controlplane.domain.pruning import Pruning
 from controlplane.domain.seals import Seal
-from controlplane.services import audit
+from controlplane.services import audit, pruning
 
 KEPT_FINDINGS = 1000
 HEADS_AT_ONCE = 1000
@@ -19,11 +20,15 @@ SAID_EVERY_SECONDS = 5.0
 
 
 class Verified(Struct, frozen=True, kw_only=True):
-    """What verifying came to; there are `more` findings than those that are kept."""
+    """What verifying came to; there are `more` findings than those that are kept.
+
+    `rows` and `seals` are those that were compared, without what was `pruned` before.
+    """
 
     rows: int
     seals: int
     last_sealed_at: str | None
+    pruned: Pruning | None
     unsealed: int
     unsealed_seconds: float
     heads: int | None
@@ -36,7 +41,12 @@ class Verified(Struct, frozen=True, kw_only=True):
 async def verify_history(url: str, heads: Path | None) -> Verified:
     """Compare history with its seals, and those with the heads in a file; says on standard error how far it is."""
     async with opened(url) as transaction:
-        return await _Verifying(transaction).run(heads)
+        while True:
+            found = await _Verifying(transaction).run(heads)
+            async with transaction() as conn:
+                if found.pruned == await pruning.newest(conn):
+                    return found
+            click.echo("history was pruned meanwhile; all is compared anew", err=True)
 
 
 class _Verifying:
@@ -44,6 +54,7 @@ class _Verifying:
 
     def __init__(self, transaction: Open) -> None:
         self._transaction = transaction
+        self._pruned: Pruning | None = None
         self._checker = Checker()
         self._findings: list[Finding] = []
         self._more = 0
@@ -61,6 +72,7 @@ class _Verifying:
             rows=self._checker.rows,
             seals=self._checker.seals,
             last_sealed_at=None if standing.newest is None else standing.newest.at,
+            pruned=self._pruned,
             unsealed=standing.unsealed.rows,
             unsealed_seconds=standing.unsealed.seconds,
             heads=None if heads is None else known.heads,
@@ -74,10 +86,13 @@ class _Verifying:
         walk = audit.Walk()
         async with self._transaction() as conn:
             newest = await audit.newest(conn)
+            self._pruned = await pruning.newest(conn)
+        self._checker = Checker(self._pruned)
         while True:
             async with self._transaction() as conn:
                 page = await walk.sealed(conn)
             if not page:
+                self._add(self._checker.ended())
                 return
             for each in page:
                 if isinstance(each, Seal):
@@ -106,7 +121,7 @@ class _Verifying:
         if newest is not None and time.monotonic() - self._said >= SAID_EVERY_SECONDS:
             self._said = time.monotonic()
             done = self._checker
-            click.echo(f"{done.rows} rows, {done.seals} of {max(done.seals, newest.number)} seals compared", err=True)
+            click.echo(f"{done.rows} rows, {done.number} of {max(done.number, newest.number)} seals compared", err=True)
 
 
 def _heads(lines: Sequence[bytes]) -> Iterator[Head]:
