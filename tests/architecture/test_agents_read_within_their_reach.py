@@ -38,6 +38,7 @@ UNSCOPED = {
         "nodes.reasoner",
     },
     "it asks by the caller's own key": {"executions.id_of_key"},
+    "it says how far history was pruned, and nothing of what was there": {"pruning.pruned_to"},
     "an early answer is meant for whoever asks first under its request id, unless it names a run": {
         "parked.take_waiting",
         "parked.remember",

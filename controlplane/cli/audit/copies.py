@@ -1,6 +1,6 @@
 """Copies of history, as `audit export` writes them: read row by row, and compared with the seals that stand."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from controlplane.cli.database import Open
 from controlplane.cli.faults import Fault
-from controlplane.domain.audit import Checker
+from controlplane.domain.audit import Checker, Finding
 from controlplane.domain.seals import COLUMNS, Seal, Texts, place_of
 from controlplane.services import pruning
 
@@ -20,28 +20,39 @@ async def check_copy(open_: Open, file: Path, after: Seal | None, upto: int) -> 
     Raises:
         Fault: it has not; names the first seal that does not fit.
     """
-    checker, missing = Checker(previous=after), "the copy is not of these rows, or not whole"
     with file.open("rb") as lines:
-        rows = _rows(lines)
-        row = next(rows, None)
-        async for seal in _seals(open_, after, upto):
-            while row is not None and place_of(row) <= seal.last:
-                if place_of(row) >= seal.first:
-                    checker.row(row)
-                row = next(rows, None)
-            for finding in checker.seal(seal):
-                raise Fault(f"{file}, seal {seal.number}: {finding.what}; {missing}: run `holdshort audit export` anew")
+        copy = _Copy(_rows(lines), Checker(previous=after))
+        while True:
+            async with open_() as conn:
+                page = await pruning.following(conn, after, upto)
+            if not page:
+                return
+            for finding in copy.compared(page):
+                missing = "the copy is not of these rows, or not whole; run `holdshort audit export` anew"
+                raise Fault(f"{file}, seal {finding.seal}: {finding.what}: {missing}")
+            after = page[-1]
 
 
-async def _seals(open_: Open, after: Seal | None, upto: int) -> AsyncIterator[Seal]:
-    while True:
-        async with open_() as conn:
-            page = await pruning.following(conn, after, upto)
-        if not page:
-            return
+class _Copy:
+    """A copy that is read on, as far as the seals go."""
+
+    def __init__(self, rows: Iterator[Texts], checker: Checker) -> None:
+        self._rows = rows
+        self._checker = checker
+        self._next = next(rows, None)
+
+    def compared(self, page: Sequence[Seal]) -> Iterator[Finding]:
+        """What does not fit these seals."""
         for seal in page:
-            yield seal
-        after = page[-1]
+            self._read_to(seal)
+            yield from self._checker.seal(seal)
+
+    def _read_to(self, seal: Seal) -> None:
+        """Take up the rows of a seal; those before it, as of what was pruned earlier, are passed over."""
+        while self._next is not None and place_of(self._next) <= seal.last:
+            if place_of(self._next) >= seal.first:
+                self._checker.row(self._next)
+            self._next = next(self._rows, None)
 
 
 def _rows(lines: Iterator[bytes]) -> Iterator[Texts]:

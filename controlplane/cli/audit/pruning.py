@@ -97,10 +97,8 @@ class _Pruning:
             async with self._open() as conn:
                 part = await pruning.prune(conn, self._wanted.before, plan.pruned_to, OPERATOR, exported=exported)
         except DatabaseUnavailable as away:
-            why = f"the database was away or busy ({reason_of(away.__cause__)})"
-            raise Fault(
-                f"pruned up to seal {done.pruned_to}, then {why}; run this again, it goes on from there"
-            ) from away
+            why = f"the database was away or busy ({reason_of(away.__cause__)}); run this again, it goes on from there"
+            raise Fault(f"pruned up to seal {done.pruned_to}, then {why}") from away
         if part is None:
             return False
         done.rows += part.rows

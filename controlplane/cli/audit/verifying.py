@@ -41,12 +41,16 @@ class Verified(Struct, frozen=True, kw_only=True):
 async def verify_history(url: str, heads: Path | None) -> Verified:
     """Compare history with its seals, and those with the heads in a file; says on standard error how far it is."""
     async with opened(url) as transaction:
-        while True:
-            found = await _Verifying(transaction).run(heads)
-            async with transaction() as conn:
-                if found.pruned == await pruning.newest(conn):
-                    return found
+        found = await _Verifying(transaction).run(heads)
+        while found.pruned != await _pruned(transaction):
             click.echo("history was pruned meanwhile; all is compared anew", err=True)
+            found = await _Verifying(transaction).run(heads)
+        return found
+
+
+async def _pruned(transaction: Open) -> Pruning | None:
+    async with transaction() as conn:
+        return await pruning.newest(conn)
 
 
 class _Verifying:
@@ -86,7 +90,7 @@ class _Verifying:
         walk = audit.Walk()
         async with self._transaction() as conn:
             newest = await audit.newest(conn)
-            self._pruned = await pruning.newest(conn)
+        self._pruned = await _pruned(self._transaction)
         self._checker = Checker(self._pruned)
         while True:
             async with self._transaction() as conn:
