@@ -38,7 +38,6 @@ UNSCOPED = {
         "nodes.reasoner",
     },
     "it asks by the caller's own key": {"executions.id_of_key"},
-    "it says how far history was pruned, and nothing of what was there": {"pruning.pruned_to"},
     "an early answer is meant for whoever asks first under its request id, unless it names a run": {
         "parked.take_waiting",
         "parked.remember",
@@ -49,7 +48,7 @@ UNSCOPED = {
         "keys.owner_of",
         "senders.standing",
     },
-    "it tells of time and places in the stream, and of no row": {"clock.now", "history.end"},
+    "it tells of time and places in the stream, and of no row": {"clock.now", "history.end", "pruning.pruned_to"},
 }
 
 

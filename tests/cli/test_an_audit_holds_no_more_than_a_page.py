@@ -1,4 +1,4 @@
-"""Sealing, verifying and exporting take as much memory for a long history as for a short one."""
+"""Sealing, verifying, exporting and pruning take as much memory for a long history as for a short one."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ import pytest
 
 from tests.figures import Figures
 from tests.postgres import Database
+from tests.services.pruning import now
 from tests.services.sealing import seal_all
 from tests.services.store import Store
 
@@ -83,4 +84,29 @@ async def test_long_is_as_short(database: Database, tmp_path: Path, figures: Fig
         megabytes=verify.megabytes,
         more_than_short=more,
     )
+    assert more < MORE_MEGABYTES
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        pytest.param(5_000, 25_000, id="quick"),
+        pytest.param(20_000, 500_000, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(1200)]),
+    ],
+)
+async def test_much_is_pruned_as_little(database: Database, tmp_path: Path, figures: Figures, short: int, long: int):
+    store, copy, taken = Store(database), tmp_path / "copy", []
+    for rows in (short, long):
+        await grow(store, rows)
+        before = (await now(store)).isoformat()
+        await asyncio.to_thread(take, database, copy, "export")
+        prune = ("prune", "--before", before, "--exported", str(copy))
+        taken.append(await asyncio.to_thread(take, database, tmp_path / "said", *prune))
+    await store.engine.dispose()
+    sql = await database.connect()
+    assert await sql.fetchval("SELECT count(*) FROM history WHERE type <> 'history.pruned'") == 0
+    await sql.close()
+    more = taken[1].megabytes - taken[0].megabytes
+    pruned = (long - short) / (taken[1].seconds - taken[0].seconds)
+    figures("pruning a history", rows=long, compared_and_pruned_a_second=pruned, more_than_short=more)
     assert more < MORE_MEGABYTES
