@@ -250,11 +250,14 @@ class _Reader:
 Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 _SCHEMES = ("postgres", "postgresql", "postgresql+asyncpg")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SERVER = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]{1,5})?")
 
 
 def _database_url(raw: str) -> str:
     scheme, separator, rest = raw.strip().partition("://")
+    if _CONTROL.search(rest):
+        raise ValueError("must not contain control characters; write them with % and two digits")
     if not separator or scheme not in _SCHEMES or not rest or not _SERVER.fullmatch(_server(rest)):
         raise ValueError("must be postgresql://user:password@host:port/name")
     return f"postgresql://{rest}"
@@ -273,6 +276,8 @@ def _api_key(raw: str) -> str:
 
 def _public_url(raw: str) -> str:
     url = raw.strip().rstrip("/")
+    if _CONTROL.search(url):
+        raise ValueError("must not contain control characters")
     try:
         parts = urlsplit(url)
     except ValueError:  # its text quotes what stands before the host
