@@ -218,11 +218,11 @@ def judge_body(kind: type[Struct], raw: bytes) -> str:
 
 def _check_ids(found: DecisionReceived, top: dict[str, Any]) -> None:
     data = top["data"] if isinstance(top.get("data"), dict) else {}
-    ids = {place.get(name) for place in (top, data) for name in ("requestId", "approval_request_id", "approval_id")}
+    ids = [place.get(name) for place in (top, data) for name in ("requestId", "approval_request_id", "approval_id")]
     if found.shape == "envelope":
-        ids.add(data.get("id"))
-    named = {each for each in (found.request_id, found.approval_id) if each is not None}
-    if not named or not named <= ids:
+        ids.append(data.get("id"))
+    named = [each for each in (found.request_id, found.approval_id) if each is not None]
+    if not named or not all(each in ids for each in named):
         raise FalseAccept(f"named {named}, but it names {ids}")
     sent = json.loads(found.response) if found.response is not None else None
     holder = top if found.shape == "flat" else data
