@@ -156,6 +156,9 @@ def report(jobs: list[Job], asked: argparse.Namespace, seconds: float, missing: 
         print(json.dumps(result, indent=1))
         return int(bad)
     print("\n".join(_table([*rows, {"target": "all", "engine": "", **total}])))
+    for job in jobs:
+        if job.name == "api":
+            print(_of_the_api(job))
     print(f"seed {asked.seed}; the same again: make fuzz ARGS='--seed {asked.seed} --inputs {asked.inputs}'")
     for job in broken:
         print(f"\n{job.title} did not end:\n{job.error}")
@@ -201,6 +204,13 @@ def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _of_the_api(job: Job) -> str:
+    failed = job.told.get("words", {}).get("5xx", 0)
+    undescribed = job.count("uncaught") + job.count("disagreement")
+    requests = job.told.get("inputs", 0)
+    return f"api: {requests:,} requests, {failed} answers of 500 and more, {undescribed} that are not described"
 
 
 def _findings(jobs: list[Job]) -> Iterator[str]:

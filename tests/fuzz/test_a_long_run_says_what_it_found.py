@@ -71,6 +71,16 @@ def test_a_fault_is_told_kept_and_can_be_tried_again(
     assert "ids: taken and taken" in capsys.readouterr().out
 
 
+def test_answers_of_the_api_are_counted_by_themselves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "CACHE", tmp_path)
+    fault = FAULT | {"kind": "uncaught", "count": 2}
+    told = {"done": True, "inputs": 600, "seconds": 1.0, "words": {"2xx": 598, "5xx": 2}, "faults": [fault]}
+    assert report([Job("served", "api", 600, seed=7, told=told)], asked(), 1.0, "") == 1
+    assert "api: 600 requests, 2 answers of 500 and more, 2 that are not described" in capsys.readouterr().out
+
+
 def test_the_result_is_json_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     job = Job("seeded", "ids", 600, seed=7, told={"done": True, "inputs": 600, "seconds": 1.0})
     assert report([job], asked("--json"), 1.0, "") == 0
