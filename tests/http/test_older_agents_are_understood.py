@@ -279,6 +279,7 @@ async def test_a_websocket_is_refused_as_an_ordinary_request_and_without_a_word_
     database: Database, caplog: pytest.LogCaptureFixture
 ):
     async with served(database, workers=False) as api:
+        caplog.clear()  # of what is said of a start
         reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
         writer.write(
             b"GET /api/v1/memory/events/ws HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\n"
@@ -290,4 +291,4 @@ async def test_a_websocket_is_refused_as_an_ordinary_request_and_without_a_word_
         writer.close()
         await writer.wait_closed()
         assert (await api.get("/executions")).status_code == 200
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []
+        assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []

@@ -103,7 +103,7 @@ async def make(store: Store, name: str, number: int = 0, **wanted: Any) -> Key:
 
 
 async def test_a_keys_life(store: Store, rows: Rows):
-    key = await make(store, "builder", allow=("10.1.0.0/16:8001",))
+    key = await make(store, "builder", node_id="node-1", allow=("10.1.0.0/16:8001",))
     async with store.tx() as conn:
         await access.rotate(conn, key.key_id, entropy=bytes([9]) * 32, others_for=60.0, actor=ADMIN)
     for _ in range(2):

@@ -64,6 +64,8 @@ async def test_it_stands_in_no_log_and_in_no_text(
     plane: ControlPlane, wire: Wire, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts: list[str] = []
+    for chatty in ("httpx", "httpcore"):  # whatever level a program gave them
+        caplog.set_level(logging.DEBUG, logger=chatty)
     with caplog.at_level(logging.DEBUG):
         async with serving(wire) as url:
             agent = Agent("contract-reviewer", "1", url, KEY)
