@@ -156,20 +156,18 @@ def report(jobs: list[Job], asked: argparse.Namespace, seconds: float, missing: 
         print(json.dumps(result, indent=1))
         return int(bad)
     print("\n".join(_table([*rows, {"target": "all", "engine": "", **total}])))
-    for job in jobs:
-        if job.name == "api":
-            print(_of_the_api(job))
     print(f"seed {asked.seed}; the same again: make fuzz ARGS='--seed {asked.seed} --inputs {asked.inputs}'")
-    for job in broken:
-        print(f"\n{job.title} did not end:\n{job.error}")
-    for line in _findings(jobs):
-        print(line)
+    lines = [*map(_of_the_api, filter(lambda job: job.name == "api", jobs)), *_findings(jobs)]
+    lines += [f"\n{job.title} did not end:\n{job.error}" for job in broken]
     if short:
-        print(f"\ncut short after {asked.minutes:g} minutes (see --minutes): {', '.join(job.title for job in short)}")
+        lines.append(
+            f"\ncut short after {asked.minutes:g} minutes (--minutes): {', '.join(job.title for job in short)}"
+        )
     if unguided:
-        print("\nthe guided part did not run: atheris is not installed")
+        lines.append("\nthe guided part did not run: atheris is not installed")
     if kept:
-        print(f"\nkept in {kept}")
+        lines.append(f"\nkept in {kept}")
+    print("\n".join(lines))
     return int(bad)
 
 

@@ -54,7 +54,7 @@ def test_a_job_that_breaks_down_is_a_failure(capsys: pytest.CaptureFixture[str])
 def test_too_few_inputs_are_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     job = Job("seeded", "ids", 600, seed=7, told={"done": True, "inputs": 599, "seconds": 1.0})
     assert report([job], asked(), 1.0, "") == 1
-    assert "cut short after 20 minutes (see --minutes): ids (seeded)" in capsys.readouterr().out
+    assert "cut short after 20 minutes (--minutes): ids (seeded)" in capsys.readouterr().out
 
 
 def test_a_fault_is_told_kept_and_can_be_tried_again(
