@@ -8,6 +8,7 @@ from litestar.handlers import BaseRouteHandler
 from controlplane.domain import keys
 from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
 from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
+from controlplane.domain.keys import Presented
 from controlplane.http.keys_in_urls import carries_key
 from controlplane.http.throttle import counted, is_suspect
 from controlplane.runtime import Runtime
@@ -33,19 +34,20 @@ async def guard(asked: Asked, handler: BaseRouteHandler) -> None:
     if access is Access.PUBLIC:
         return
     try:
-        principal = await _principal(asked)
+        principal, presented = await _recognised(asked)
     except InvalidKey as refusal:
         raise counted(asked, refusal) from None
     check(principal, access or Access.NOBODY)
     asked.state.principal = principal
+    asked.state.presented = presented
     asked.state.access = access
 
 
-async def _principal(asked: Asked) -> Principal:
+async def _recognised(asked: Asked) -> tuple[Principal, Presented | None]:
     runtime: Runtime = asked.app.state.runtime
     if runtime.open:
         # Whatever key a program sends by habit: there is none that it could be.
-        return ANYBODY_HERE
+        return ANYBODY_HERE, None
     sent = _sent(asked)
     if sent is None:
         raise NotAuthenticated
@@ -55,7 +57,7 @@ async def _principal(asked: Asked) -> Principal:
     principal = await runtime.keys.recognise(presented, suspect=is_suspect(asked))
     if principal is None:
         raise InvalidKey
-    return principal
+    return principal, presented
 
 
 def _sent(asked: Asked) -> str | None:

@@ -12,7 +12,7 @@ from litestar.connection import ASGIConnection
 from controlplane.domain.access import Principal, Reach, check
 from controlplane.domain.errors import FieldFault, InvalidKey, NotAuthenticated
 from controlplane.domain.events import Actor, ActorKind
-from controlplane.domain.keys import Scope
+from controlplane.domain.keys import Presented, Scope
 from controlplane.domain.proxies import client_of
 from controlplane.runtime import Runtime, Wait
 from controlplane.storage.engine import Connection
@@ -38,6 +38,12 @@ def principal_of(request: AnyRequest) -> Principal:
     return principal
 
 
+def presented_of(request: AnyRequest) -> Presented | None:
+    """The key that came, by which it is looked at again; None in open mode."""
+    presented: Presented | None = request.state.presented
+    return presented
+
+
 def reach_of(request: AnyRequest) -> Reach:
     """Which runs the caller may see and touch by this route."""
     return principal_of(request).reach(request.state.access)
@@ -59,12 +65,12 @@ async def still_here(request: AnyRequest, *, fresh: bool = False) -> None:
         InvalidKey: the key is no good any more.
         NotAuthenticated: there was none, and open mode has ended.
     """
-    runtime, key_id = runtime_of(request), principal_of(request).key_id
-    if key_id is None:
+    runtime, presented = runtime_of(request), presented_of(request)
+    if presented is None:
         if not runtime.open:
             raise NotAuthenticated
         return
-    principal = await runtime.keys.standing(key_id, fresh=fresh)
+    principal = await runtime.keys.standing(presented, fresh=fresh)
     if principal is None:
         raise InvalidKey
     check(principal, request.state.access)

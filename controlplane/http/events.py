@@ -12,9 +12,10 @@ from litestar.response import Stream
 
 from controlplane.domain.access import Access, Reach
 from controlplane.domain.errors import DatabaseUnavailable, EventsPruned, FieldFault
+from controlplane.domain.keys import Presented
 from controlplane.http import paging
 from controlplane.http.approvals import entry_out
-from controlplane.http.deps import looking, principal_of, reach_of, runtime_of
+from controlplane.http.deps import looking, presented_of, reach_of, runtime_of
 from controlplane.runtime import Runtime
 from controlplane.storage import history, pruning
 from controlplane.storage.engine import Connection
@@ -35,10 +36,10 @@ From = Annotated[
 class Held:
     """A stream that is open: what its reader may see by now, and whether their key has ended meanwhile."""
 
-    def __init__(self, reach: Reach, key_id: str | None) -> None:
+    def __init__(self, reach: Reach, presented: Presented | None) -> None:
         """Open."""
         self.reach = reach
-        self.key_id = key_id
+        self.presented = presented
         self.ended = False
 
     def is_over(self) -> bool:
@@ -51,9 +52,9 @@ class Held:
 
     async def renew(self, runtime: Runtime) -> None:
         """Bring up to date what the reader may see: a node may have been moved to another key."""
-        if self.key_id is None:
+        if self.presented is None:
             return
-        principal = await runtime.keys.standing(self.key_id)
+        principal = await runtime.keys.standing(self.presented)
         if principal is None:
             self.end()
         else:
@@ -79,7 +80,7 @@ async def stream_events(
                 raise EventsPruned
         else:
             position = await history.end(conn) if start == "now" else BEGINNING
-    held = Held(reach_of(request), principal_of(request).key_id)
+    held = Held(reach_of(request), presented_of(request))
     body = _events(runtime, held, position, execution_id=execution, types=wanted)
     return Stream(
         body, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -89,7 +90,7 @@ async def stream_events(
 async def _events(
     runtime: Runtime, held: Held, position: Position, *, execution_id: str | None, types: tuple[str, ...]
 ) -> AsyncIterator[bytes]:
-    with runtime.keys.holding(held.key_id, held.end):
+    with runtime.keys.holding(held.presented, held.end):
         async for event in _read(runtime, held, position, execution_id=execution_id, types=types):
             yield event
 

@@ -11,7 +11,16 @@ from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, RUN_PREFIX
 from controlplane.http import bodies
-from controlplane.http.deps import label_of, looking, operator, present, principal_of, runtime_of, transaction
+from controlplane.http.deps import (
+    label_of,
+    looking,
+    operator,
+    present,
+    presented_of,
+    principal_of,
+    runtime_of,
+    transaction,
+)
 from controlplane.http.executions import duration_ms
 from controlplane.http.replies import heard
 from controlplane.http.shapes import raw
@@ -94,7 +103,7 @@ async def until_ended(request: Request[Any, Any, Any], run: Run, seconds: float)
     wait = runtime.runs.enter([run.execution_id]) if seconds and not run.final else None
     if wait is None:
         return run
-    with wait, runtime.keys.holding(principal_of(request).key_id, wait.wake):
+    with wait, runtime.keys.holding(presented_of(request), wait.wake):
         run = await _look(request, run.execution_id)
         if run.final:
             return run

@@ -13,7 +13,7 @@ from controlplane.http import bodies
 from controlplane.http.deps import (
     base_of,
     present,
-    principal_of,
+    presented_of,
     reach_of,
     reads_for_agent,
     runtime_of,
@@ -62,7 +62,7 @@ async def until_final(request: Request[Any, Any, Any], approval_ids: list[str], 
     wait = runtime.waits.enter(approval_ids) if seconds else None
     if wait is None:
         return await _seen(request, approval_ids)
-    with wait, runtime.keys.holding(principal_of(request).key_id, wait.wake):
+    with wait, runtime.keys.holding(presented_of(request), wait.wake):
         ended = await _seen(request, approval_ids)
         if ended:
             return ended

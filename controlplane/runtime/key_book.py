@@ -25,10 +25,11 @@ End = Callable[[], None]
 
 
 class _Entry(Struct):
-    """A key as it was read at `at` by this process's steady clock."""
+    """A key as it was read at `at` by this process's steady clock, and who calls with it."""
 
     found: Found | None
     at: float
+    principal: Principal | None
 
     def now(self, clock: float) -> datetime:
         """The database's clock, carried on by ours since the key was read."""
@@ -36,9 +37,15 @@ class _Entry(Struct):
             raise RuntimeError("nothing was read")
         return self.found.now + timedelta(seconds=clock - self.at)
 
-    def usable(self, clock: float) -> bool:
-        """Whether it is a key that is neither revoked nor past its time."""
-        return self.found is not None and rules.usable(self.found, self.now(clock))
+    def proven(self, presented: Presented, clock: float) -> bool:
+        """Whether what was presented is the key's secret, or was and holds on for a while."""
+        return self.found is not None and rules.holds(presented, self.found.proofs(self.now(clock)))
+
+    def who(self, presented: Presented, clock: float) -> Principal | None:
+        """Who calls with what was presented; None where it proves nothing, or the key is revoked or past its time."""
+        if self.found is None or not self.proven(presented, clock) or not rules.usable(self.found, self.now(clock)):
+            return None
+        return self.principal
 
 
 class KeyBook:
@@ -52,7 +59,7 @@ class KeyBook:
         """Nothing read yet."""
         self._find = find
         self._entries: dict[str, _Entry] = {}
-        self._held: dict[str | None, set[End]] = {}
+        self._held: dict[Presented | None, set[End]] = {}
         self._keyless_ended = False
         self._used: dict[str, datetime] = {}
         self._noted: dict[str, datetime] = {}
@@ -76,52 +83,49 @@ class KeyBook:
             entry = await self._in_line(presented.key_id, fresh=fresh)
         else:
             entry = await self._entry(presented.key_id, fresh=fresh)
-        if entry.found is not None and not rules.holds(presented, entry.found.proofs(entry.now(_clock()))):
+        if entry.found is not None and not entry.proven(presented, _clock()):
             # Its new secret may be younger than what was read: whoever rotates restarts the program at once.
             entry = await self._entry(presented.key_id, fresh=False, within=ROTATED_SECONDS)
-        if entry.found is None:
-            return None
-        now = entry.now(_clock())
-        if not rules.holds(presented, entry.found.proofs(now)) or not rules.usable(entry.found, now):
-            return None
-        self._used[presented.key_id] = now
-        return _principal(entry.found)
+        principal = entry.who(presented, _clock())
+        if principal is not None:
+            self._used[presented.key_id] = entry.now(_clock())
+        return principal
 
-    async def standing(self, key_id: str, *, fresh: bool = False) -> Principal | None:
-        """Who calls, now, with a key that was recognised before; None when it is no good any more.
+    async def standing(self, presented: Presented, *, fresh: bool = False) -> Principal | None:
+        """Who calls, now, with a key that was recognised before; None when it or its secret is no good any more.
 
         Args:
-            key_id: of the key.
+            presented: the key as it was sent then.
             fresh: look it up anew, as what it owns may have grown since.
         """
-        entry = await self._entry(key_id, fresh=fresh)
-        return _principal(entry.found) if entry.found is not None and entry.usable(_clock()) else None
+        return (await self._entry(presented.key_id, fresh=fresh)).who(presented, _clock())
 
     @contextmanager
-    def holding(self, key_id: str | None, end: End) -> Iterator[None]:
-        """While a call is held open under a key: `end` is called when that key is no good any more.
+    def holding(self, presented: Presented | None, end: End) -> Iterator[None]:
+        """While a call is held open under a key: `end` is called when that key, or this secret, is no good any more.
 
         Without a key, in open mode, it is called when that ends.
         """
-        self._held.setdefault(key_id, set()).add(end)
-        if key_id is None and self._keyless_ended:
+        self._held.setdefault(presented, set()).add(end)
+        if presented is None and self._keyless_ended:
             end()
         try:
             yield
         finally:
-            others = self._held.get(key_id, set())
+            others = self._held.get(presented, set())
             others.discard(end)
             if not others:
-                self._held.pop(key_id, None)
+                self._held.pop(presented, None)
 
     async def review(self) -> None:
         """Look again at every key that something is held open under, all at once, and end what must end."""
         held = [each for each in self._held if each is not None]
         if not held:
             return
-        for key_id, entry in (await self._read(held, known=True)).items():
-            if not entry.usable(_clock()):
-                self._end(key_id)
+        read = await self._read(sorted({each.key_id for each in held}), known=True)
+        for presented in held:
+            if read[presented.key_id].who(presented, _clock()) is None:
+                self._end(presented)
 
     def end_keyless(self) -> None:
         """End what is held open without a key, and from now on whatever would be."""
@@ -139,8 +143,8 @@ class KeyBook:
         self._used.clear()
         return due
 
-    def _end(self, key_id: str | None) -> None:
-        for end in list(self._held.get(key_id, ())):
+    def _end(self, presented: Presented | None) -> None:
+        for end in list(self._held.get(presented, ())):
             end()
 
     async def _entry(self, key_id: str, *, fresh: bool, within: float = FRESH_SECONDS) -> _Entry:
@@ -165,12 +169,15 @@ class KeyBook:
     async def _read(self, key_ids: Sequence[str], *, known: bool) -> dict[str, _Entry]:
         at = _clock()
         found = {one.key_id: one for one in await self._find(key_ids, known)}
-        read = {key_id: _Entry(found.get(key_id), at) for key_id in key_ids}
+        read = {key_id: _entry_of(found.get(key_id), at) for key_id in key_ids}
         for key_id, entry in read.items():
             self._remember(key_id, entry)
         return read
 
     def _remember(self, key_id: str, entry: _Entry) -> None:
+        known = self._entries.get(key_id)
+        if known is not None and known.at > entry.at:
+            return  # a look that took longer saw less
         # Apart, so that invented ids never make a key of ours unknown.
         entries = self._invented if entry.found is None else self._entries
         self._entries.pop(key_id, None)
@@ -188,6 +195,10 @@ class KeyBook:
             return await self._entry(key_id, fresh=fresh)
         finally:
             self._line.release()
+
+
+def _entry_of(found: Found | None, at: float) -> _Entry:
+    return _Entry(found, at, None if found is None else _principal(found))
 
 
 def _principal(found: Found) -> Principal:

@@ -91,6 +91,26 @@ async def test_a_rotated_secret_holds_for_the_overlap_and_not_longer_on_every_re
         figures("rotated", overlap_seconds=OVERLAP, calls_let_in=let_in, let_in_after_it=0)
 
 
+async def test_what_is_held_open_under_a_secret_that_was_rotated_away_ends_with_it(database: Database):
+    async with served(database) as api:
+        agent = await caller(api, "agent")
+        approval = await agent.asks("run-1", "node-1")
+        path = "/api/v1/events?from=now"
+        async with api.client.stream("GET", path, headers={"X-API-Key": agent.key.text}) as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == ": holdshort"
+            waiting = asyncio.create_task(agent("POST", "/approvals/wait", {"approval_ids": [approval], "wait": 60}))
+            async with api.runtime.transaction() as conn:
+                entropy = os.urandom(ENTROPY_BYTES)
+                _, text = await access.rotate(conn, agent.key.key_id, entropy=entropy, others_for=0, actor=SETUP)
+            fresh = Caller(api, Key(agent.key.key_id, text))
+            async with asyncio.timeout(5):
+                assert [line async for line in lines if line.startswith("data:")] == []
+                assert problem(await waiting) == (401, "invalid_key")
+        # The key itself goes on.
+        assert (await fresh.must("GET", f"/approvals/{approval}"))["status"] == "pending"
+
+
 async def test_a_key_ends_by_the_databases_clock_on_every_replica(database: Database, sql: Sql):
     async with two(database) as (first, second):
         key = await made(first, scopes=("agent",), expires_in=timedelta(seconds=2))
@@ -160,7 +180,7 @@ async def test_a_key_that_cannot_be_looked_at_is_trusted_for_two_seconds_and_the
         await asyncio.sleep(0.01)
     assert let_in > 0
     with pytest.raises(DatabaseUnavailable):
-        await book.standing(key.key_id)
+        await book.standing(presented)
     figures("database away", seconds_a_known_key_was_let_in=loop.time() - begun)
 
 
@@ -193,6 +213,31 @@ async def test_a_key_that_many_calls_come_with_at_once_is_read_once():
     assert isinstance(answers[0], asyncio.CancelledError)
     assert answers[1:] == [None] * 49
     assert len(reads) == 1
+
+
+async def test_a_look_that_took_longer_does_not_undo_a_later_one():
+    key, text = a_key()
+    kept, gates = [key], [asyncio.Event(), asyncio.Event()]
+    begun: list[list[Found]] = []
+
+    async def find(_: Sequence[str], __: bool) -> list[Found]:
+        found = list(kept)
+        begun.append(found)
+        await gates[len(begun) - 1].wait()
+        return found
+
+    book = KeyBook(find)
+    presented = rules.read(text)
+    assert presented is not None
+    slow = asyncio.create_task(book.recognise(presented))
+    while not begun:
+        await asyncio.sleep(0)
+    kept[0] = structs.replace(key, revoked_at=key.now)
+    gates[1].set()
+    assert await book.standing(presented, fresh=True) is None
+    gates[0].set()
+    await slow
+    assert await book.standing(presented) is None
 
 
 # Made as `holdshort keys create` makes them.
