@@ -25,11 +25,15 @@ End = Callable[[], None]
 
 
 class _Entry(Struct):
-    """A key as it was read at `at` by this process's steady clock, and who calls with it."""
+    """A key as it was read at `at` by this process's steady clock, and who calls with it.
+
+    `again`: it was read because a secret did not fit what was known.
+    """
 
     found: Found | None
     at: float
     principal: Principal | None
+    again: bool = False
 
     def now(self, clock: float) -> datetime:
         """The database's clock, carried on by ours since the key was read."""
@@ -85,7 +89,8 @@ class KeyBook:
             entry = await self._entry(presented.key_id, fresh=fresh)
         if entry.found is not None and not entry.proven(presented, _clock()):
             # Its new secret may be younger than what was read: whoever rotates restarts the program at once.
-            entry = await self._entry(presented.key_id, fresh=False, within=ROTATED_SECONDS)
+            within = ROTATED_SECONDS if entry.again else 0.0
+            entry = await self._entry(presented.key_id, fresh=False, within=within, again=True)
         principal = entry.who(presented, _clock())
         if principal is not None:
             self._used[presented.key_id] = entry.now(_clock())
@@ -147,7 +152,7 @@ class KeyBook:
         for end in list(self._held.get(presented, ())):
             end()
 
-    async def _entry(self, key_id: str, *, fresh: bool, within: float = FRESH_SECONDS) -> _Entry:
+    async def _entry(self, key_id: str, *, fresh: bool, within: float = FRESH_SECONDS, again: bool = False) -> _Entry:
         known = self._entries.get(key_id) or self._invented.get(key_id)
         if known is not None and not fresh and _clock() - known.at < within:
             return known
@@ -156,13 +161,16 @@ class KeyBook:
         reading = self._reading.get(key_id)
         if reading is None:
             # A key that many calls come with is read once for all of them; none of them can cancel it for the others.
-            reading = asyncio.create_task(self._read_one(key_id, known=known is not None and known.found is not None))
+            is_known = known is not None and known.found is not None
+            reading = asyncio.create_task(self._read_one(key_id, known=is_known, again=again))
             self._reading[key_id] = reading
         return await asyncio.shield(reading)
 
-    async def _read_one(self, key_id: str, *, known: bool) -> _Entry:
+    async def _read_one(self, key_id: str, *, known: bool, again: bool) -> _Entry:
         try:
-            return (await self._read([key_id], known=known))[key_id]
+            entry = (await self._read([key_id], known=known))[key_id]
+            entry.again = again
+            return entry
         finally:
             del self._reading[key_id]
 

@@ -15,7 +15,7 @@ from controlplane.domain import keys as rules
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.keys import ENTROPY_BYTES, Scope
 from controlplane.domain.keys import Key as KeptKey
-from controlplane.runtime.key_book import FRESH_SECONDS, Find, KeyBook
+from controlplane.runtime.key_book import FRESH_SECONDS, ROTATED_SECONDS, Find, KeyBook
 from controlplane.runtime.runtime import BOOTSTRAP
 from controlplane.services import access
 from controlplane.storage.keys import Found
@@ -238,6 +238,30 @@ async def test_a_look_that_took_longer_does_not_undo_a_later_one():
     gates[0].set()
     await slow
     assert await book.standing(presented) is None
+
+
+async def test_a_new_secret_holds_at_once_and_wrong_ones_do_not_have_the_key_read_each_time():
+    key, text = a_key()
+    kept = [key]
+    reads: list[Sequence[str]] = []
+    find = finding(kept)
+
+    async def counting(ids: Sequence[str], known: bool) -> list[Found]:
+        reads.append(ids)
+        return await find(ids, known)
+
+    book = KeyBook(counting)
+    old, fresh = rules.read(text), rules.Presented(key.key_id, b"another")
+    assert old is not None
+    assert await book.recognise(old) is not None
+    kept[0] = structs.replace(key, digests=(*key.digests, fresh.digest), until=(None, None))
+    assert await book.recognise(fresh) is not None
+    assert len(reads) == 2
+    begun = asyncio.get_running_loop().time()
+    for _ in range(200):
+        assert await book.recognise(rules.Presented(key.key_id, b"wrong")) is None
+    windows = (asyncio.get_running_loop().time() - begun) / ROTATED_SECONDS
+    assert len(reads) <= 3 + windows
 
 
 # Made as `holdshort keys create` makes them.
