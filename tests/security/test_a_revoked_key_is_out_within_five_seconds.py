@@ -173,6 +173,12 @@ async def test_a_stream_shows_nothing_of_a_node_that_was_moved_to_another_key(da
         first, second = await caller(api, "agent"), await caller(api, "agent")
         for node in ("kept", "moved"):
             await first.registers(node)
+        presented = rules.read(first.key.text)
+        assert presented is not None
+        # Both are known to be its own when the stream is opened.
+        owner = await api.runtime.keys.standing(presented, fresh=True)
+        assert owner is not None
+        assert owner.nodes == {"kept", "moved"}
         async with api.client.stream("GET", "/api/v1/events?from=now", headers={"X-API-Key": first.key.text}) as stream:
             lines = stream.aiter_lines()
             assert await anext(lines) == ": holdshort"

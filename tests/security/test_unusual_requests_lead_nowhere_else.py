@@ -186,6 +186,9 @@ def hidden(text: str) -> list[str]:
         f"?api_key=h%73_{text[3:]}",
         f"?api_key={''.join(f'%{ord(letter):02x}' for letter in text)}",
         f"?api_key={twice}",
+        f"?x={twice}",
+        f"?x=is%20h%73_{text[3:]}",
+        f"?h%73_{text[3:]}",
         f"?x=%20{text}",
         f"?x=Bearer%20{text}",
         f"?x=Bearer+{text}",
@@ -207,7 +210,13 @@ async def test_a_key_in_a_url_is_refused_however_it_is_spelled(api: Api, path: s
             status, said = await raw(api, f"GET {path}{query}", key)
             assert (status, said["error"]) == (400, "key_in_url"), query
             assert text[16:] not in json.dumps(said)
-    for line in (f"GET {path.rstrip('/')}/{text}", f"GET {path.rstrip('/')}/x/{text}/y", f"PUT {path}?k={text}"):
+    encoded = quote(text.replace("h", "%68"), safe="")
+    for line in (
+        f"GET {path.rstrip('/')}/{text}",
+        f"GET {path.rstrip('/')}/{encoded}",
+        f"GET {path.rstrip('/')}/x/{text}/y",
+        f"PUT {path}?k={text}",
+    ):
         status, said = await raw(api, line, text)
         assert (status, said["error"]) == (400, "key_in_url"), line
     printed = capfd.readouterr()
