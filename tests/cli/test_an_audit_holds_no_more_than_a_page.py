@@ -62,7 +62,7 @@ async def grow(store: Store, rows: int) -> float:
 @pytest.mark.parametrize(
     ("short", "long"),
     [
-        pytest.param(6_000, 30_000, id="quick"),
+        pytest.param(6_000, 30_000, id="quick", marks=pytest.mark.proof),
         pytest.param(20_000, 500_000, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(1200)]),
     ],
 )
@@ -90,7 +90,7 @@ async def test_long_is_as_short(database: Database, tmp_path: Path, figures: Fig
 @pytest.mark.parametrize(
     ("short", "long"),
     [
-        pytest.param(5_000, 25_000, id="quick"),
+        pytest.param(5_000, 25_000, id="quick", marks=pytest.mark.proof),
         pytest.param(20_000, 500_000, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(1200)]),
     ],
 )

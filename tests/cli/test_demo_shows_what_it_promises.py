@@ -84,6 +84,7 @@ CREATE TRIGGER refuse BEFORE UPDATE OF status ON approvals FOR EACH ROW EXECUTE 
 """
 
 
+@pytest.mark.proof
 def test_a_step_that_was_not_seen_fails_by_name_and_shows_what_the_programs_wrote(database: Database):
     postgres.run(execute(database, REFUSE_EVERY_DECISION))
     with running("demo", "--auto", "--json", HOLDSHORT_DATABASE_URL=database.url) as demo:
@@ -101,6 +102,7 @@ WHEN (NEW.fence > OLD.fence) EXECUTE FUNCTION forget();
 """
 
 
+@pytest.mark.proof
 def test_a_step_of_a_killed_agent_that_is_done_again_fails_the_demo(database: Database):
     postgres.run(execute(database, FORGET_STEPS_AT_EACH_DISPATCH))
     with running("demo", "--auto", "--json", HOLDSHORT_DATABASE_URL=database.url) as demo:

@@ -45,7 +45,7 @@ async def kill_after_progress(command: Running, sql: Any, delay: float) -> bool:
 @pytest.mark.parametrize(
     ("rows", "kills"),
     [
-        pytest.param(60_000, 3, id="quick"),
+        pytest.param(60_000, 3, id="quick", marks=pytest.mark.proof),
         pytest.param(1_000_000, 60, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(1800)]),
     ],
 )
