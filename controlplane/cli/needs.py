@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from controlplane.cli.database import opened
 from controlplane.cli.faults import WrongUsage, fault_of
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.settings import Settings
@@ -84,12 +85,8 @@ async def has_key(url: str) -> bool:
     Raises:
         DatabaseUnavailable: it cannot be asked.
     """
-    engine = make_engine(url, pool_size=1)
-    try:
-        async with transaction(engine) as conn:
-            return await keys.any_there(conn)
-    finally:
-        await engine.dispose()
+    async with opened(url) as transactions, transactions() as conn:
+        return await keys.any_there(conn)
 
 
 async def _look(url: str) -> tuple[Kept, Guard]:

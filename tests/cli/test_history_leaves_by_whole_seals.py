@@ -311,9 +311,8 @@ async def test_a_lock_that_somebody_holds_is_not_waited_for_long(
     assert (await prune(store, before)).seals == 2
 
 
-async def test_verifying_begins_anew_when_something_is_pruned_meanwhile(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def prune_after_the_first_look(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prune once, right after somebody has looked for the first time whether something was pruned."""
     newest, asked = pruning.newest, 0
 
     async def prune_after_the_first(conn: Any) -> Any:
@@ -325,6 +324,12 @@ async def test_verifying_begins_anew_when_something_is_pruned_meanwhile(
         return found
 
     monkeypatch.setattr(pruning, "newest", prune_after_the_first)
+
+
+async def test_verifying_begins_anew_when_something_is_pruned_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    prune_after_the_first_look(store, monkeypatch)
     found = await verify_history(store.database.url, None)
     assert found.findings == []
     assert found.pruned is not None
@@ -334,17 +339,7 @@ async def test_verifying_begins_anew_when_something_is_pruned_meanwhile(
 async def test_an_export_beside_a_pruning_says_that_it_may_not_be_whole(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    newest, asked = pruning.newest, 0
-
-    async def prune_after_the_first(conn: Any) -> Any:
-        nonlocal asked
-        found = await newest(conn)
-        asked += 1
-        if asked == 1:
-            await prune(store)
-        return found
-
-    monkeypatch.setattr(pruning, "newest", prune_after_the_first)
+    prune_after_the_first_look(store, monkeypatch)
     with pytest.raises(Fault, match="pruned meanwhile"):
         await exported(store, tmp_path / "copy")
 

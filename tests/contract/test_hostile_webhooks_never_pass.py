@@ -24,6 +24,7 @@ from controlplane.domain.signatures import Verified, sign_hex, sign_standard, si
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.http import inbound
 from tests.contract.vectors import load
+from tests.fuzz.reading import places
 
 NOW = 1_790_000_000
 SECRETS = (WebhookSecret("legal", "a-secret-of-21-letters"), WebhookSecret("review", "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="))
@@ -103,17 +104,6 @@ def test_mutated_signatures_and_bodies_are_refused(count: int) -> None:
         assert found.webhook_id in {None, proved_id}
     assert min(seen[kind] for kind in ("accepted", "invalid_signature", "missing_signature", "stale_signature")) > 100
     assert seen["stale_signature of another body"] == 0
-
-
-def places(top: dict[str, Any]) -> list[object]:
-    """Every place where a reader of either shape would look for a decision."""
-    found = [top.get("decision")]
-    data, kind = top.get("data"), top.get("type")
-    if isinstance(data, dict) and isinstance(kind, str) and kind:
-        answer = data.get("response")
-        found += [answer.get("decision"), answer.get("action")] if isinstance(answer, dict) else []
-        found += [kind.removeprefix("request.")] if kind.removeprefix("request.") == "expired" else []
-    return found
 
 
 def once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -153,7 +153,7 @@ def judge_decision(raw: bytes) -> str:
     top = _reading(raw)
     if not isinstance(top, dict):
         raise FalseAccept("no object, and no refusal")
-    meant = {_meaning(word) for word in _places(top)} - {None}
+    meant = {_meaning(word) for word in places(top)} - {None}
     if not isinstance(found, DecisionReceived):
         if meant:
             raise Disagreement(f"ignored, though it says {meant}")
@@ -232,7 +232,7 @@ def _check_ids(found: DecisionReceived, top: dict[str, Any]) -> None:
         raise FalseAccept("a NUL in the feedback")
 
 
-def _places(top: dict[str, Any]) -> list[object]:
+def places(top: dict[str, Any]) -> list[object]:
     """Every place where a reader of either shape would look for a decision."""
     found = [top.get("decision")]
     data, kind = top.get("data"), top.get("type")
