@@ -16,13 +16,13 @@ from controlplane import telemetry
 from controlplane.domain.access import Access
 from controlplane.domain.egress import Endpoint
 from controlplane.domain.errors import HoldshortError
-from controlplane.http import errors
+from controlplane.edge import errors
+from controlplane.edge.headers import SafeHeaders
+from controlplane.edge.request_ids import RequestIds
+from controlplane.edge.this_machine import ThisMachineOnly
 from controlplane.http.access import guard
-from controlplane.http.headers import SafeHeaders
 from controlplane.http.openapi import document, operation_id
-from controlplane.http.request_ids import RequestIds
 from controlplane.http.routes import ROUTES
-from controlplane.http.this_machine import ThisMachineOnly
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
 from controlplane.storage import migrations

@@ -1,6 +1,6 @@
 """Every way the control plane says no: one tree, a stable code each, the docstring as the default message.
 
-The domain knows no HTTP: `controlplane.http.errors` holds the one table that gives each code its status.
+The domain knows no HTTP: `controlplane.edge.errors` holds the one table that gives each code its status.
 """
 
 from typing import ClassVar

@@ -9,8 +9,8 @@ from controlplane.domain import keys
 from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
 from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
 from controlplane.domain.keys import Presented
-from controlplane.http.keys_in_urls import carries_key
-from controlplane.http.throttle import counted, is_suspect
+from controlplane.edge.keys_in_urls import carries_key
+from controlplane.edge.throttle import counted, is_suspect
 from controlplane.runtime import Runtime
 
 HEADER = "x-api-key"

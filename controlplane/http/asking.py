@@ -13,8 +13,8 @@ from controlplane.domain.digests import payload_digest
 from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.ids import check_name, check_request_id
 from controlplane.domain.urls import check_http_url
-from controlplane.http import bodies, fields, waiting
-from controlplane.http.deps import (
+from controlplane.edge import bodies
+from controlplane.edge.deps import (
     agent,
     base_of,
     fence_of,
@@ -24,7 +24,8 @@ from controlplane.http.deps import (
     runtime_of,
     transaction,
 )
-from controlplane.http.paging import clean
+from controlplane.edge.paging import clean
+from controlplane.http import fields, waiting
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
 from controlplane.runtime import Runtime
 from controlplane.services import approvals as service

@@ -19,10 +19,11 @@ from controlplane.domain.events import Actor
 from controlplane.domain.ids import names_approval
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
-from controlplane.http import bodies, fields
+from controlplane.edge import bodies
+from controlplane.edge.deps import agent, base_of, fence_of, operator, principal_of, runtime_of, transaction
+from controlplane.edge.paging import clean
+from controlplane.http import fields
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, fence_of, operator, principal_of, runtime_of, transaction
-from controlplane.http.paging import clean
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
 from controlplane.services.approvals import SeenByPerson

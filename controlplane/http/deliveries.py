@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.errors import DeliveryNotFound
 from controlplane.domain.ids import DELIVERY_PREFIX
-from controlplane.http import paging
-from controlplane.http.deps import looking, operator, transaction
+from controlplane.edge import paging
+from controlplane.edge.deps import looking, operator, transaction
 from controlplane.http.shapes import raw
 from controlplane.services import deliveries as service
 from controlplane.storage import deliveries, parked

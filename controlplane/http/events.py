@@ -13,9 +13,9 @@ from litestar.response import Stream
 from controlplane.domain.access import Access, Reach
 from controlplane.domain.errors import DatabaseUnavailable, EventsPruned, FieldFault
 from controlplane.domain.keys import Presented
-from controlplane.http import paging
+from controlplane.edge import paging
+from controlplane.edge.deps import looking, presented_of, reach_of, runtime_of
 from controlplane.http.approvals import entry_out
-from controlplane.http.deps import looking, presented_of, reach_of, runtime_of
 from controlplane.runtime import Runtime
 from controlplane.storage import history, pruning
 from controlplane.storage.engine import Connection

@@ -10,8 +10,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, RUN_PREFIX
-from controlplane.http import bodies
-from controlplane.http.deps import (
+from controlplane.edge import bodies
+from controlplane.edge.deps import (
     label_of,
     looking,
     operator,

@@ -11,9 +11,10 @@ from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
-from controlplane.http import bodies, fields, paging, peer
+from controlplane.edge import bodies, paging
+from controlplane.edge.deps import agent, base_of, fence_of, looking, operator, principal_of, runtime_of, transaction
+from controlplane.http import fields, peer
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, base_of, fence_of, looking, operator, principal_of, runtime_of, transaction
 from controlplane.http.replies import heard
 from controlplane.http.shapes import page_of, raw
 from controlplane.services import executions as service

@@ -8,8 +8,9 @@ from msgspec import Meta, Struct
 
 from controlplane.domain.errors import FieldFault, NodeNotFound
 from controlplane.domain.ids import check_name
-from controlplane.http import bodies, fields
-from controlplane.http.deps import agent, principal_of, runtime_of, transaction
+from controlplane.edge import bodies
+from controlplane.edge.deps import agent, principal_of, runtime_of, transaction
+from controlplane.http import fields
 from controlplane.services import dispatch
 from controlplane.services.access import acts_for
 

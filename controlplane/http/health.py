@@ -5,7 +5,7 @@ from typing import Any
 from litestar import Request, get
 
 from controlplane.domain.errors import DatabaseUnavailable
-from controlplane.http.deps import runtime_of
+from controlplane.edge.deps import runtime_of
 from controlplane.storage import clock
 
 

@@ -16,7 +16,7 @@ from controlplane.domain import ids, json_text
 from controlplane.domain.decisions import Decision, DecisionReceived, canonical, known
 from controlplane.domain.errors import DecisionConflict, DecisionMissing, FieldFault, InvalidBody, RequestIdMissing
 from controlplane.domain.json_text import JSON
-from controlplane.http import strict_json
+from controlplane.edge import strict_json
 
 MAX_ROUND = 2**31 - 1
 

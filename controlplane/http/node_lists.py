@@ -8,8 +8,8 @@ from litestar.params import FromPath, Parameter
 from msgspec import Struct, structs
 
 from controlplane.domain.nodes import GoneReason, Instance, InstanceStatus, Node, Resume
-from controlplane.http import paging
-from controlplane.http.deps import looking
+from controlplane.edge import paging
+from controlplane.edge.deps import looking
 from controlplane.http.nodes import path_node
 from controlplane.services import nodes as service
 from controlplane.storage import nodes as storage

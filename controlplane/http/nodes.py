@@ -12,8 +12,9 @@ from controlplane.domain.addresses import base_address
 from controlplane.domain.errors import FieldFault, NodeNotFound
 from controlplane.domain.ids import INSTANCE_PREFIX, check_name
 from controlplane.domain.nodes import Beat, Reasoner, Registration, Resume
-from controlplane.http import bodies, fields
-from controlplane.http.deps import agent, principal_of, runtime_of, transaction
+from controlplane.edge import bodies
+from controlplane.edge.deps import agent, principal_of, runtime_of, transaction
+from controlplane.http import fields
 from controlplane.services import nodes as service
 from controlplane.services.access import acts_for, own
 from controlplane.storage.instances import Present

@@ -12,7 +12,7 @@ from litestar.types.internal_types import PathParameterDefinition
 
 from controlplane.domain.access import Access
 from controlplane.domain.decisions import WORDS, Decision
-from controlplane.http.errors import MEDIA_TYPE, STATUS
+from controlplane.edge.errors import MEDIA_TYPE, STATUS
 
 _BARE = "_bare"
 _REF = "#/components/schemas/{name}"

@@ -12,9 +12,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import NOTE_PREFIX
-from controlplane.http import bodies, fields, peer
+from controlplane.edge import bodies
+from controlplane.edge.deps import agent, fence_of, looking, principal_of, runtime_of, transaction
+from controlplane.http import fields, peer
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, fence_of, looking, principal_of, runtime_of, transaction
 from controlplane.http.executions import REPORT_LIMIT, duration_ms
 from controlplane.http.replies import heard
 from controlplane.http.shapes import raw

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from controlplane.domain.dispatching import with_reply
-from controlplane.http.deps import AnyRequest, principal_of
+from controlplane.edge.deps import AnyRequest, principal_of
 from controlplane.storage.executions import Run
 
 

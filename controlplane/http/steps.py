@@ -8,9 +8,10 @@ from litestar.params import FromPath, Parameter
 from msgspec import Meta, Raw, Struct
 
 from controlplane.domain.steps import MAX_PREVIOUS, Done, Step, check_size
-from controlplane.http import bodies, fields, paging
+from controlplane.edge import bodies, paging
+from controlplane.edge.deps import agent, fence_of, looking, runtime_of, transaction
+from controlplane.http import fields
 from controlplane.http.asking import path_name
-from controlplane.http.deps import agent, fence_of, looking, runtime_of, transaction
 from controlplane.services import steps as service
 
 STEP_LIMIT = 8 * bodies.MIB

@@ -9,8 +9,8 @@ from litestar.params import Parameter
 from msgspec import Meta, Struct
 
 from controlplane.domain.errors import DatabaseUnavailable, FieldFault
-from controlplane.http import bodies
-from controlplane.http.deps import (
+from controlplane.edge import bodies
+from controlplane.edge.deps import (
     base_of,
     present,
     presented_of,

@@ -9,10 +9,11 @@ from msgspec import Struct
 from controlplane.domain import parking, signatures
 from controlplane.domain.errors import SenderUnreadable, SignatureInvalid, WebhookNotConfigured
 from controlplane.domain.signatures import Verified
-from controlplane.http import bodies, inbound
+from controlplane.edge import bodies
+from controlplane.edge.deps import address_of, runtime_of
+from controlplane.edge.throttle import counted
+from controlplane.http import inbound
 from controlplane.http.deciding import DecisionOut, decision_out
-from controlplane.http.deps import address_of, runtime_of
-from controlplane.http.throttle import counted
 from controlplane.runtime.sender_book import Known
 from controlplane.services import webhooks as service
 from controlplane.services.webhooks import Applied, Incoming, KeptForLater, Policy, Replayed

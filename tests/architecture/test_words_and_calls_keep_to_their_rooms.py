@@ -11,7 +11,7 @@ from tests.architecture.sources import PRODUCT, ROOT, TESTS, python_files, text_
 MACHINE = re.compile("/(?:" + "work|root|home|Users" + r")/\w|\.\./" + "shared")
 UNFINISHED = re.compile(r"\b(?:" + "TO" + "DO|FIX" + "ME|X" + r"XX)\b")
 OVERLAPS_NOTHING = "Async" + "TestClient"
-EDGES = tuple(f"controlplane/{room}" for room in ("http/", "workers/", "cli/", "app.py", "runtime/"))
+EDGES = tuple(f"controlplane/{room}" for room in ("edge/", "http/", "inbox/", "workers/", "cli/", "app.py", "runtime/"))
 READS_ENVIRONMENT = ("controlplane/cli/",)
 
 Finder = Callable[[ast.AST], bool]

@@ -5,7 +5,7 @@ import pytest
 
 from controlplane.domain import errors
 from controlplane.domain.errors import HoldshortError
-from controlplane.http.errors import STATUS, markdown_table, problem
+from controlplane.edge.errors import STATUS, markdown_table, problem
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 

@@ -3,7 +3,7 @@
 from litestar import Request
 
 from controlplane.domain.errors import FieldFault
-from controlplane.http.deps import FENCE_HEADER, fence_of, label_of
+from controlplane.edge.deps import FENCE_HEADER, fence_of, label_of
 from tests.fuzz.draw import Draw
 from tests.fuzz.outcomes import Disagreement, FalseAccept
 

@@ -18,7 +18,8 @@ from controlplane import settings
 from controlplane.domain import ids, keys, webhook_secrets
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.vault import MasterKey, SecretUnreadable, Vault
-from controlplane.http import events, paging
+from controlplane.edge import paging
+from controlplane.http import events
 from controlplane.settings import SettingsFault
 from tests.fuzz.draw import Draw
 from tests.fuzz.outcomes import Disagreement, FalseAccept

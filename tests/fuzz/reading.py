@@ -22,7 +22,8 @@ from controlplane.domain.errors import (
     InvalidDecision,
     RequestIdMissing,
 )
-from controlplane.http import bodies, inbound, strict_json
+from controlplane.edge import bodies, strict_json
+from controlplane.http import inbound
 from controlplane.http.routes import TABLE
 from tests.contract.vectors import load
 from tests.fuzz.draw import Draw

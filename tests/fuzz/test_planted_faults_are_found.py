@@ -16,7 +16,8 @@ from controlplane import settings
 from controlplane.domain import egress, egress_ranges, hosts, json_text, keys, signatures, vault
 from controlplane.domain.decisions import Decision
 from controlplane.domain.egress_ranges import CALLABLE, Kind
-from controlplane.http import deps, inbound
+from controlplane.edge import deps
+from controlplane.http import inbound
 from tests.fuzz.draw import made
 from tests.fuzz.outcomes import Tally
 from tests.fuzz.targets import BY_NAME

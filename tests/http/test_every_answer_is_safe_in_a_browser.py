@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from controlplane.http.headers import SAFE
+from controlplane.edge.headers import SAFE
 from tests.app import Api, in_process, problem, served
 from tests.figures import Figures
 from tests.http.walk import GOOD, calls

@@ -21,8 +21,8 @@ from controlplane.domain.errors import (
     RequestTimeout,
     TooManyConnections,
 )
-from controlplane.http.errors import MEDIA_TYPE, problem
-from controlplane.http.headers import SAFE
+from controlplane.edge.errors import MEDIA_TYPE, problem
+from controlplane.edge.headers import SAFE
 
 HEADER_BYTES = 32 * 1024
 HEADER_SECONDS = 10.0

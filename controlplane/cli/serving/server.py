@@ -49,7 +49,7 @@ def config_of(app: Any, *, connections: int = DEFAULT_LIMIT) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whose X-Forwarded-For is believed, `http.deps.address_of` says.
+        # Whose X-Forwarded-For is believed, `edge.deps.address_of` says.
         proxy_headers=False,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

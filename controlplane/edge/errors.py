@@ -1,0 +1,168 @@
+"""Exceptions to problem documents (RFC 9457): the only table of statuses."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
+
+from controlplane import telemetry
+from controlplane.domain import errors
+from controlplane.edge.keys_in_urls import carries_key
+from controlplane.edge.rules import rule_of
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 1
+
+STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
+    errors.FieldFault: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.CallbackUrlRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.PreflightRefused: HTTPStatus.FORBIDDEN,
+    errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    errors.ExecutionNotFound: HTTPStatus.NOT_FOUND,
+    errors.ApprovalNotFound: HTTPStatus.NOT_FOUND,
+    errors.NoApprovalRequest: HTTPStatus.NOT_FOUND,
+    errors.DeliveryNotFound: HTTPStatus.NOT_FOUND,
+    errors.OwnershipMismatch: HTTPStatus.FORBIDDEN,
+    errors.SenderNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.InvalidState: HTTPStatus.CONFLICT,
+    errors.RoundNotOpen: HTTPStatus.CONFLICT,
+    errors.ApprovalRequestConflict: HTTPStatus.CONFLICT,
+    errors.AmbiguousRequestId: HTTPStatus.CONFLICT,
+    errors.ApprovalChanged: HTTPStatus.CONFLICT,
+    errors.AlreadyDecided: HTTPStatus.CONFLICT,
+    errors.ExecutionExists: HTTPStatus.CONFLICT,
+    errors.DeliverySettled: HTTPStatus.CONFLICT,
+    errors.EventsPruned: HTTPStatus.GONE,
+    errors.NotAuthenticated: HTTPStatus.UNAUTHORIZED,
+    errors.InvalidKey: HTTPStatus.UNAUTHORIZED,
+    errors.TooManyFailures: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.KeyNotFound: HTTPStatus.NOT_FOUND,
+    errors.KeyInUrl: HTTPStatus.BAD_REQUEST,
+    errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
+    errors.Forwarded: HTTPStatus.FORBIDDEN,
+    errors.CrossOrigin: HTTPStatus.FORBIDDEN,
+    errors.SenderNotFound: HTTPStatus.NOT_FOUND,
+    errors.SenderExists: HTTPStatus.CONFLICT,
+    errors.TooManySecrets: HTTPStatus.CONFLICT,
+    errors.NotAllowed: HTTPStatus.FORBIDDEN,
+    errors.NodeOwned: HTTPStatus.FORBIDDEN,
+    errors.NodeNotFound: HTTPStatus.NOT_FOUND,
+    errors.ReasonerNotFound: HTTPStatus.NOT_FOUND,
+    errors.StaleInstance: HTTPStatus.CONFLICT,
+    errors.StepMismatch: HTTPStatus.CONFLICT,
+    errors.StepTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.QueueFull: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.IdempotencyConflict: HTTPStatus.CONFLICT,
+    errors.TooManyParked: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
+    errors.InvalidBody: HTTPStatus.BAD_REQUEST,
+    errors.RequestIdMissing: HTTPStatus.BAD_REQUEST,
+    errors.DecisionMissing: HTTPStatus.BAD_REQUEST,
+    errors.InvalidDecision: HTTPStatus.BAD_REQUEST,
+    errors.DecisionConflict: HTTPStatus.BAD_REQUEST,
+    errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.HeaderTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
+    errors.SignatureMissing: HTTPStatus.UNAUTHORIZED,
+    errors.SignatureInvalid: HTTPStatus.UNAUTHORIZED,
+    errors.SignatureStale: HTTPStatus.UNAUTHORIZED,
+    errors.WebhookNotConfigured: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.SenderUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.TooManyConnections: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+_RETRY = {
+    errors.DatabaseUnavailable,
+    errors.SenderUnreadable,
+    errors.TooManyParked,
+    errors.QueueFull,
+    errors.TooManyFailures,
+}
+_log = structlog.get_logger()
+
+
+def markdown_table() -> str:
+    """The table of docs/errors.md: a row a code, in the order of the statuses; `python -m controlplane.edge.errors`."""
+    rows = [_row(error, status) for error, status in sorted(STATUS.items(), key=lambda e: (e[1], e[0].code))]
+    return "\n".join(("| code | status | when | what to do |", "|---|---|---|---|", *rows))
+
+
+def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
+    """The status, headers and body of an error's reply."""
+    status = STATUS[type(error)]
+    seconds = error.extra.get("retry_after_seconds", RETRY_AFTER_SECONDS)
+    headers = {"Retry-After": str(seconds)} if type(error) in _RETRY else {}
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": int(status),
+        "detail": error.message,
+        "error": error.code,
+        "message": error.message,
+        **error.extra,
+    }
+    request_id = telemetry.request_id()
+    if request_id is not None:
+        body["request_id"] = request_id
+    return int(status), headers, msgspec.json.encode(body)
+
+
+def answer(request: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[bytes]:
+    """The reply to one of our own errors."""
+    if type(error) not in STATUS:
+        return answer_unexpected(request, error)
+    status, headers, body = problem(error)
+    return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """The reply to what the framework refuses, in the same form as our own."""
+    if isinstance(error, ValidationException):
+        return answer(request, _field_fault(request, error))
+    if isinstance(error, NotFoundException | MethodNotAllowedException):
+        return _answer_no_route(request, error)
+    if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return answer(request, errors.BodyTooLarge())
+    if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return answer(request, errors.InvalidBody())
+    return answer_unexpected(request, error)
+
+
+def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The reply to a fault of ours: nothing of it is shown, all of it is logged."""
+    # The route, not the path that was sent: anything may stand in that.
+    route = request.scope.get("path_template", "")
+    _log.error("request_failed", method=request.method, route=route, exc_info=error)
+    return answer(request, errors.InternalError())
+
+
+def _answer_no_route(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if carries_key(request.scope):
+        return answer(request, errors.KeyInUrl())  # as on every route: no guard has seen this one
+    if isinstance(error, NotFoundException):
+        return answer(request, errors.NotFound())
+    reply = answer(request, errors.MethodNotAllowed())
+    reply.headers["Allow"] = (error.headers or {}).get("allow", "")
+    return reply
+
+
+def _field_fault(request: Request[Any, Any, Any], error: ValidationException) -> errors.FieldFault:
+    extra = error.extra if isinstance(error.extra, list) else []
+    first = extra[0] if extra and isinstance(extra[0], dict) else {}
+    handler = request.scope["route_handler"]
+    return errors.FieldFault(*rule_of(handler.signature_model, str(first.get("key", "query"))))
+
+
+def _row(error: type[errors.HoldshortError], status: HTTPStatus) -> str:
+    when, _, remedy = " ".join((error.__doc__ or "").split()).partition("; ")
+    return f"| `{error.code}` | {int(status)} | {when} | {remedy[:1].upper()}{remedy[1:]} |"
+
+
+if __name__ == "__main__":
+    print(markdown_table())  # noqa: T201 - this is how the table of docs/errors.md is made
