@@ -125,6 +125,60 @@ class ApprovalChanged(HoldshortError):
     code = "approval_changed"
 
 
+class InvalidAnswer(HoldshortError):
+    """This is no answer to what was asked; correct it and send it again, the question stays open."""
+
+    code = "invalid_answer"
+
+
+class DuplicateRequest(HoldshortError):
+    """Another question is pending under this unique_id; ask under a new one."""
+
+    code = "duplicate_request"
+
+
+class RequestIdUsed(HoldshortError):
+    """A question under this unique_id has ended within the last hour; ask under a new one."""
+
+    code = "request_id_used"
+
+
+class AlreadyAnswered(HoldshortError):
+    """The question has its answer, which was not replaced; nothing is left to do."""
+
+    code = "already_answered"
+
+
+class RequestExpired(HoldshortError):
+    """The question's time is up, and nobody answered in it; ask anew if it still matters."""
+
+    code = "request_expired"
+
+
+class RequestCancelled(HoldshortError):
+    """The question was withdrawn, or who asked it has gone, so an answer would reach nobody; ask anew if it matters."""
+
+    code = "request_cancelled"
+
+
+class AnswerTaken(HoldshortError):
+    """The answer was read once and is gone, as answers are; ask anew under a new unique_id."""
+
+    code = "answer_taken"
+
+
+class RequestNotFound(HoldshortError):
+    """No question has this unique_id, or it ended more than an hour ago; look at those that are pending."""
+
+    code = "request_not_found"
+
+
+class TooManyQuestions(HoldshortError):
+    """As many questions of this key wait for people as may; send it again once some have ended."""
+
+    code = "too_many_questions"
+
+
 class AlreadyDecided(HoldshortError):
     """The approval already has another decision, which stands; nothing was changed."""
 

@@ -59,6 +59,12 @@ class FactType(StrEnum):
     SENDER_SECRET_REVOKED = "sender.secret_revoked"  # noqa: S105 - what happened to one
     SECRETS_RESEALED = "secrets.resealed"
     HISTORY_PRUNED = "history.pruned"
+    SESSION_OPENED = "session.opened"
+    SESSION_ENDED = "session.ended"
+    FEEDBACK_ASKED = "feedback.asked"
+    FEEDBACK_ANSWERED = "feedback.answered"
+    FEEDBACK_EXPIRED = "feedback.expired"
+    FEEDBACK_CANCELLED = "feedback.cancelled"
     NODE_OWNED = "node.owned"
     NODE_MOVED = "node.moved"
     DELIVERY_DELIVERED = "delivery.delivered"

@@ -33,6 +33,15 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.ApprovalRequestConflict: HTTPStatus.CONFLICT,
     errors.AmbiguousRequestId: HTTPStatus.CONFLICT,
     errors.ApprovalChanged: HTTPStatus.CONFLICT,
+    errors.InvalidAnswer: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.DuplicateRequest: HTTPStatus.CONFLICT,
+    errors.RequestIdUsed: HTTPStatus.CONFLICT,
+    errors.AlreadyAnswered: HTTPStatus.CONFLICT,
+    errors.RequestExpired: HTTPStatus.GONE,
+    errors.RequestCancelled: HTTPStatus.GONE,
+    errors.AnswerTaken: HTTPStatus.GONE,
+    errors.RequestNotFound: HTTPStatus.NOT_FOUND,
+    errors.TooManyQuestions: HTTPStatus.TOO_MANY_REQUESTS,
     errors.AlreadyDecided: HTTPStatus.CONFLICT,
     errors.ExecutionExists: HTTPStatus.CONFLICT,
     errors.DeliverySettled: HTTPStatus.CONFLICT,
@@ -83,6 +92,7 @@ _RETRY = {
     errors.TooManyParked,
     errors.QueueFull,
     errors.TooManyFailures,
+    errors.TooManyQuestions,
 }
 _log = structlog.get_logger()
 

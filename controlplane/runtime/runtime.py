@@ -20,6 +20,7 @@ from controlplane.domain.ids import time_ordered
 from controlplane.domain.throttle import Failures
 from controlplane.domain.vault import CALLBACK, NONCE_BYTES, Vault, open_with
 from controlplane.runtime.ends import Ends
+from controlplane.runtime.happenings import Happenings
 from controlplane.runtime.key_book import KeyBook
 from controlplane.runtime.pulse import Pulse
 from controlplane.runtime.sender_book import SenderBook
@@ -45,8 +46,8 @@ class Runtime:
 
     `waits` holds who waits for approvals, `runs` who waits for executions, by their ids. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
-    process made it grow. `failures` counts wrong keys and signatures. `egress` judges what callers want to be called;
-    `transport` and `dispatching` call it.
+    process made it grow; `happenings` tells what was committed anywhere. `failures` counts wrong keys and signatures.
+    `egress` judges what callers want to be called; `transport` and `dispatching` call it.
     """
 
     def __init__(self, settings: Settings, own: tuple[Endpoint, ...] = ()) -> None:
@@ -83,6 +84,7 @@ class Runtime:
         self.work = Pulse()
         self.news = Pulse()
         self.wrote = Pulse()
+        self.happenings = Happenings()
         self.stopping = False
 
     async def settle_access(self) -> None:

@@ -126,7 +126,7 @@ _EXECUTION_ENDS = frozenset(f"execution.{status}" for status in FINAL_EXECUTION)
 class News(Struct, frozen=True):
     """What was committed since a snapshot: approvals and executions that ended, and the snapshot to look from next.
 
-    `work`: some run came into the queue, or made room at its node.
+    `work`: some run came into the queue, or made room at its node. `rows`: each row's type, execution and approval.
     """
 
     settled: list[str]
@@ -134,6 +134,7 @@ class News(Struct, frozen=True):
     work: bool
     wrote: bool
     horizon: str
+    rows: list[tuple[str, str | None, str | None]]
 
 
 async def since(conn: Connection, horizon: str | None) -> News:
@@ -144,7 +145,7 @@ async def since(conn: Connection, horizon: str | None) -> News:
     """
     if horizon is None:
         rows = await conn.rows(_MARK)
-        return News([], [], work=False, wrote=False, horizon=rows[0].horizon)
+        return News([], [], work=False, wrote=False, horizon=rows[0].horizon, rows=[])
     rows = await conn.rows(_SINCE, {"horizon": horizon})
     return News(
         [row.approval_id for row in rows if row.settles],
@@ -152,6 +153,7 @@ async def since(conn: Connection, horizon: str | None) -> News:
         work=any(row.type in _WORK for row in rows),
         wrote=any(row.seq is not None for row in rows),
         horizon=rows[0].horizon,
+        rows=[(row.type, row.execution_id, row.approval_id) for row in rows if row.seq is not None],
     )
 
 

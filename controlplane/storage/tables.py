@@ -9,12 +9,13 @@ from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
 from controlplane.domain.nodes import InstanceStatus
-from controlplane.storage import access_tables
+from controlplane.storage import access_tables, inbox_tables
 from controlplane.storage.schema import NOW, busy, flag, moment, one_of, text
 from controlplane.storage.types import ExactJson, Xid8
 
 # That of every table: those declared elsewhere are in it once they are imported.
-metadata = access_tables.api_keys.metadata
+DECLARED_ELSEWHERE = (access_tables.api_keys, inbox_tables.feedback)
+metadata = DECLARED_ELSEWHERE[0].metadata
 _FINAL = sorted(FINAL_EXECUTION)
 _DECIDED = sorted(BEFORE_DEADLINE)
 
@@ -107,6 +108,7 @@ approvals = sa.Table(
     sa.Column("response", ExactJson, nullable=True),
     text("new_status", nullable=True),
     moment("read_at", nullable=True),
+    sa.Column("form", ExactJson, nullable=True),
     sa.UniqueConstraint("approval_request_id", "execution_id", "round", name="approvals_one_a_round"),
     sa.CheckConstraint(one_of("status", ApprovalStatus), name="approvals_status"),
     sa.CheckConstraint(one_of("on_expiry", OnExpiry), name="approvals_on_expiry"),

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from controlplane import telemetry
-from controlplane.runtime import Pulse, Runtime
+from controlplane.runtime import Happening, Pulse, Runtime
 from controlplane.storage import history
 from controlplane.storage.notify import LISTENER_FAULTS, PING_SECONDS, listen, notify
 
@@ -28,6 +28,7 @@ class Tail:
         self._horizon = news.horizon
         self._runtime.waits.settle(news.settled)
         self._runtime.runs.settle(news.ended)
+        self._runtime.happenings.publish(Happening(*row) for row in news.rows)
         if news.work:
             self._runtime.work.beat()
         if news.wrote:

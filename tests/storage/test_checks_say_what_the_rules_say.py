@@ -11,6 +11,7 @@ from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.dispatching import DispatchKind
 from controlplane.domain.events import ActorKind
 from controlplane.domain.executions import FINAL_EXECUTION, ExecutionStatus
+from controlplane.domain.feedback import FeedbackStatus
 from controlplane.domain.keys import Scope
 from controlplane.domain.nodes import InstanceStatus
 from controlplane.domain.vault import PREFIX
@@ -39,6 +40,12 @@ WORDS: dict[str, Iterable[str]] = {
     "instances_leave_when_gone": [InstanceStatus.GONE],
     "dispatches_kind": DispatchKind,
     "parked_decision": BEFORE_DEADLINE | {ApprovalStatus.EXPIRED},
+    "feedback_status": FeedbackStatus,
+    "feedback_end_has_a_time": [FeedbackStatus.PENDING],
+    "feedback_words_while_pending": [FeedbackStatus.PENDING],
+    "feedback_public_key": [FeedbackStatus.PENDING],
+    "feedback_answer_of_an_end": [FeedbackStatus.ANSWERED],
+    "feedback_answered_in_time": [FeedbackStatus.ANSWERED],
     "api_keys_scopes": Scope,
     "senders_name": [f"^{NAME}$"],
     "sender_secrets_sealed": [PREFIX],
