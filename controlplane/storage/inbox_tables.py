@@ -50,9 +50,10 @@ sessions = sa.Table(
     sa.Column("digest", sa.LargeBinary, primary_key=True),
     text("session_id"),
     sa.Column("key_id", sa.Text, sa.ForeignKey("api_keys.key_id"), nullable=False),
+    sa.Column("key_digest", sa.LargeBinary, nullable=False),
     sa.Column("created_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     sa.Column("seen_at", sa.TIMESTAMP(timezone=True), nullable=False, server_default=NOW),
     moment("ended_at", nullable=True),
-    sa.CheckConstraint("octet_length(digest) = 32", name="sessions_digest"),
+    sa.CheckConstraint("octet_length(digest) = 32 AND octet_length(key_digest) = 32", name="sessions_digest"),
     sa.Index("sessions_of_key", "key_id"),
 )

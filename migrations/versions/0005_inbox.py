@@ -60,11 +60,12 @@ _STATEMENTS = (
         digest BYTEA NOT NULL,
         session_id TEXT NOT NULL,
         key_id TEXT NOT NULL,
+        key_digest BYTEA NOT NULL,
         created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         seen_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         ended_at TIMESTAMP WITH TIME ZONE,
         PRIMARY KEY (digest),
-        CONSTRAINT sessions_digest CHECK (octet_length(digest) = 32),
+        CONSTRAINT sessions_digest CHECK (octet_length(digest) = 32 AND octet_length(key_digest) = 32),
         FOREIGN KEY(key_id) REFERENCES api_keys (key_id)
     )
     """,
