@@ -23,6 +23,7 @@ class Access(StrEnum):
     EXECUTE = "execute"  # an agent, of any node
     CANCEL = "cancel"  # everybody, an agent what it started or its own nodes' only
     WITHDRAW = "withdraw"  # the asking agent, or a reviewer
+    INBOX = "inbox"  # a page for people: whoever decides or administers
 
 
 _ALLOWED: dict[Access, frozenset[Scope]] = {
@@ -35,6 +36,7 @@ _ALLOWED: dict[Access, frozenset[Scope]] = {
     Access.EXECUTE: frozenset({Scope.AGENT}),
     Access.CANCEL: frozenset(Scope),
     Access.WITHDRAW: frozenset({Scope.AGENT, Scope.REVIEW}),
+    Access.INBOX: frozenset({Scope.REVIEW, Scope.ADMIN}),
 }
 
 

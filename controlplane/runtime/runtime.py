@@ -17,18 +17,22 @@ from controlplane.domain.egress import Endpoint, Policy
 from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.ids import time_ordered
+from controlplane.domain.sealing import KEY_BYTES, Opener
 from controlplane.domain.throttle import Failures
 from controlplane.domain.vault import CALLBACK, NONCE_BYTES, Vault, open_with
+from controlplane.runtime.askers import Askers
+from controlplane.runtime.board import Board
 from controlplane.runtime.ends import Ends
 from controlplane.runtime.happenings import Happenings
 from controlplane.runtime.key_book import KeyBook
 from controlplane.runtime.pulse import Pulse
 from controlplane.runtime.sender_book import SenderBook
+from controlplane.runtime.session_book import SessionBook
 from controlplane.runtime.waits import WaitHub
 from controlplane.services import access
 from controlplane.services import approvals as service
 from controlplane.settings import Settings
-from controlplane.storage import approvals, keys, senders
+from controlplane.storage import approvals, keys, senders, sessions
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Changes, Connection, make_engine, transaction
 from controlplane.storage.keys import Found
@@ -44,7 +48,8 @@ TURN_SECONDS = 15.0
 class Runtime:
     """What the edges work with. Make it inside the event loop that it serves; `close` it there.
 
-    `waits` holds who waits for approvals, `runs` who waits for executions, by their ids. `due` beats when a delivery
+    `waits` holds who waits for approvals, `runs` who waits for executions, `answers` who waits for people's answers to
+    short-lived questions, by their ids; `askers` are those of these whose questions stand, and `board` shows them. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
     process made it grow; `happenings` tells what was committed anywhere. `failures` counts wrong keys and signatures.
     `egress` judges what callers want to be called; `transport` and `dispatching` call it.
@@ -73,8 +78,12 @@ class Runtime:
         self.dispatching = Transport(backend, kept_alive=0)
         self.waits = WaitHub(settings.max_waits)
         self.runs = WaitHub(settings.max_waits)
+        self.answers = WaitHub(settings.max_waits)
+        self.askers = Askers()
+        self.board = Board()
         self.ends = Ends(self._final)
         self.keys = KeyBook(self._find_keys)
+        self.sessions = SessionBook(self._find_sessions, self.keys)
         self.failures = Failures(settings.processes)
         self._vault = Vault(settings.master_keys) if settings.master_keys else None
         self.senders = SenderBook(self._standing, settings.webhook_secrets, self._vault, self.monotonic)
@@ -139,6 +148,10 @@ class Runtime:
         """
         return open_with(self._vault, sealed, CALLBACK)
 
+    def new_opener(self) -> Opener:
+        """A key pair for one question, which nothing outside of this process's memory holds."""
+        return Opener(os.urandom(KEY_BYTES))
+
     def new_id(self, prefix: str) -> str:
         """A fresh time-ordered id."""
         return time_ordered(prefix, self.now(), os.urandom(10))
@@ -164,6 +177,7 @@ class Runtime:
         self.stopping = True
         self.waits.close()
         self.runs.close()
+        self.answers.close()
         self.news.beat()
 
     async def close(self) -> None:
@@ -179,6 +193,10 @@ class Runtime:
         async with self.transaction() if known else self.look() as conn:
             return await keys.find(conn, key_ids)
 
+    async def _find_sessions(self, digests: Sequence[bytes], known: bool) -> list[sessions.Found]:
+        async with self.transaction() if known else self.look() as conn:
+            return await sessions.find(conn, digests)
+
     async def _standing(self) -> Standing:
         # Not a look: a webhook decides, so it does not queue behind those who look.
         async with self.transaction() as conn:
@@ -193,6 +211,7 @@ class Runtime:
     def _committed(self, changes: Changes) -> None:
         self.waits.settle(changes.settled)
         self.runs.settle(changes.ended)
+        self.answers.settle(changes.closed)
         if changes.work:
             self.work.beat()
         if changes.due:
