@@ -3,29 +3,31 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+Heard = TypeVar("Heard")
 MOST_KEPT = 10_000
 
 
 class Happening(NamedTuple):
-    """A history row that was committed: its type, and what it is about."""
+    """A history row that was committed: its type, and what it is about; `unique_id` is a short-lived question's."""
 
     type: str
     execution_id: str | None
     approval_id: str | None
+    unique_id: str | None = None
 
 
-class Ear:
+class Ear(Generic[Heard]):
     """One listener: what has happened since it last took."""
 
     def __init__(self) -> None:
         """Nothing heard yet."""
-        self._heard: list[Happening] = []
+        self._heard: list[Heard] = []
         self._missed = False
         self._woken = asyncio.Event()
 
-    def hear(self, happenings: Iterable[Happening]) -> None:
+    def hear(self, happenings: Iterable[Heard]) -> None:
         """Keep what happened until it is taken; past 10,000 only that something was missed."""
         self._heard.extend(happenings)
         if len(self._heard) > MOST_KEPT:
@@ -33,7 +35,7 @@ class Ear:
             self._missed = True
         self._woken.set()
 
-    async def take(self, seconds: float) -> list[Happening] | None:
+    async def take(self, seconds: float) -> list[Heard] | None:
         """What has happened, as soon as something has, or nothing when the time has passed.
 
         None says that more happened than could be kept: look at everything anew.
@@ -55,12 +57,12 @@ class Happenings:
 
     def __init__(self) -> None:
         """Nobody listens yet."""
-        self._ears: set[Ear] = set()
+        self._ears: set[Ear[Happening]] = set()
 
     @contextmanager
-    def listening(self) -> Iterator[Ear]:
+    def listening(self) -> Iterator[Ear[Happening]]:
         """Hear everything from here to the end of a block."""
-        ear = Ear()
+        ear = Ear[Happening]()
         self._ears.add(ear)
         try:
             yield ear

@@ -48,8 +48,8 @@ TURN_SECONDS = 15.0
 class Runtime:
     """What the edges work with. Make it inside the event loop that it serves; `close` it there.
 
-    `waits` holds who waits for approvals, `runs` who waits for executions, `answers` who waits for people's answers to
-    short-lived questions, by their ids; `askers` are those of these whose questions stand, and `board` shows them. `due` beats when a delivery
+    `waits` holds who waits for approvals, `runs` for executions, `answers` for a person's answer to a short-lived
+    question, by their ids; `askers` keep those questions standing, `board` shows them. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
     process made it grow; `happenings` tells what was committed anywhere. `failures` counts wrong keys and signatures.
     `egress` judges what callers want to be called; `transport` and `dispatching` call it.

@@ -39,12 +39,13 @@ class DatabaseUrlWrong(HoldshortError):
 class Changes:
     """What a transaction did that others in the process wait for; told after commit, never before."""
 
-    __slots__ = ("due", "ended", "settled", "work", "wrote")
+    __slots__ = ("closed", "due", "ended", "settled", "work", "wrote")
 
     def __init__(self) -> None:
-        """Nothing changed yet: approvals that are final, executions that are, a delivery due, work for the agents."""
+        """Nothing changed yet: approvals that are final, executions and questions that ended, deliveries due, work."""
         self.settled: list[str] = []
         self.ended: list[str] = []
+        self.closed: list[str] = []
         self.due = False
         self.work = False
         self.wrote = False

@@ -121,12 +121,14 @@ async def after(
 # Rows after which something may be dispatched or released at once. Room that a node gained is found within a second.
 _WORK = frozenset({"execution.queued", FactType.EXECUTION_RELEASED, "node.registered", "node.gone"})
 _EXECUTION_ENDS = frozenset(f"execution.{status}" for status in FINAL_EXECUTION)
+_FEEDBACK_ENDS = frozenset({FactType.FEEDBACK_ANSWERED, FactType.FEEDBACK_EXPIRED, FactType.FEEDBACK_CANCELLED})
 
 
 class News(Struct, frozen=True):
     """What was committed since a snapshot: approvals and executions that ended, and the snapshot to look from next.
 
-    `work`: some run came into the queue, or made room at its node. `rows`: each row's type, execution and approval.
+    `work`: some run came into the queue, or made room at its node. `rows`: each row's type, execution, approval and
+    short-lived question; `closed` are those of these that ended.
     """
 
     settled: list[str]
@@ -134,7 +136,8 @@ class News(Struct, frozen=True):
     work: bool
     wrote: bool
     horizon: str
-    rows: list[tuple[str, str | None, str | None]]
+    rows: list[tuple[str, str | None, str | None, str | None]]
+    closed: list[str]
 
 
 async def since(conn: Connection, horizon: str | None) -> News:
@@ -145,7 +148,7 @@ async def since(conn: Connection, horizon: str | None) -> News:
     """
     if horizon is None:
         rows = await conn.rows(_MARK)
-        return News([], [], work=False, wrote=False, horizon=rows[0].horizon, rows=[])
+        return News([], [], work=False, wrote=False, horizon=rows[0].horizon, rows=[], closed=[])
     rows = await conn.rows(_SINCE, {"horizon": horizon})
     return News(
         [row.approval_id for row in rows if row.settles],
@@ -153,7 +156,8 @@ async def since(conn: Connection, horizon: str | None) -> News:
         work=any(row.type in _WORK for row in rows),
         wrote=any(row.seq is not None for row in rows),
         horizon=rows[0].horizon,
-        rows=[(row.type, row.execution_id, row.approval_id) for row in rows if row.seq is not None],
+        rows=[(row.type, row.execution_id, row.approval_id, row.unique_id) for row in rows if row.seq is not None],
+        closed=[row.unique_id for row in rows if row.type in _FEEDBACK_ENDS],
     )
 
 
@@ -161,10 +165,14 @@ _MARK = Statement(sa.text("SELECT CAST(pg_current_snapshot() AS text) AS horizon
 _SINCE = Statement(
     sa.text("""
 WITH fresh AS (
-    SELECT seq, type, execution_id, approval_id, settles FROM history
+    SELECT seq, type, execution_id, approval_id, settles,
+           CASE WHEN type LIKE 'feedback.%' THEN data ->> 'unique_id' END AS unique_id
+    FROM history
     WHERE xid >= pg_snapshot_xmax(CAST(CAST(:horizon AS text) AS pg_snapshot))
     UNION ALL
-    SELECT seq, type, execution_id, approval_id, settles FROM history
+    SELECT seq, type, execution_id, approval_id, settles,
+           CASE WHEN type LIKE 'feedback.%' THEN data ->> 'unique_id' END AS unique_id
+    FROM history
     WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip(CAST(CAST(:horizon AS text) AS pg_snapshot))))
 )
 SELECT CAST(pg_current_snapshot() AS text) AS horizon, fresh.*

@@ -40,6 +40,8 @@ feedback = sa.Table(
     sa.CheckConstraint("status <> 'pending' OR octet_length(public_key) = 32", name="feedback_public_key"),
     sa.CheckConstraint("status <> 'answered' OR ended_at < expires_at", name="feedback_answered_in_time"),
     sa.Index("feedback_pending", "created_at", "unique_id", postgresql_where=sa.text("status = 'pending'")),
+    sa.Index("feedback_owner", sa.text("coalesce(owner, ''::text)"), postgresql_where=sa.text("status = 'pending'")),
+    sa.Index("feedback_sealed", "unique_id", postgresql_where=sa.text("enc IS NOT NULL")),
     sa.Index("feedback_ended", "ended_at", postgresql_where=sa.text("status <> 'pending'")),
     postgresql_with=busy(70),
 )

@@ -28,6 +28,7 @@ class Tail:
         self._horizon = news.horizon
         self._runtime.waits.settle(news.settled)
         self._runtime.runs.settle(news.ended)
+        self._runtime.answers.settle(news.closed)
         self._runtime.happenings.publish(Happening(*row) for row in news.rows)
         if news.work:
             self._runtime.work.beat()

@@ -56,6 +56,12 @@ _STATEMENTS = (
     CREATE INDEX feedback_pending ON feedback (created_at, unique_id) WHERE status = 'pending'
     """,
     """
+    CREATE INDEX feedback_owner ON feedback (coalesce(owner, ''::text)) WHERE status = 'pending'
+    """,
+    """
+    CREATE INDEX feedback_sealed ON feedback (unique_id) WHERE enc IS NOT NULL
+    """,
+    """
     CREATE TABLE sessions (
         digest BYTEA NOT NULL,
         session_id TEXT NOT NULL,
