@@ -5,16 +5,19 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check proof fuzz acceptance openapi format clean
+.PHONY: help setup browser demo test check proof fuzz acceptance openapi format clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## a virtual environment in .venv with everything in it
 
 $(STAMP): uv.lock pyproject.toml sdk/python/pyproject.toml
 	@sh .ci/setup
 	@touch $(STAMP)
+
+browser: ## what the tests in a browser need: Chromium by apt-get where there is none, axe-core by npm
+	@sh .ci/browser
 
 demo: setup ## the whole road, with real processes (ARGS=--auto: decide by itself)
 	@$(BIN)/holdshort demo $(ARGS)
