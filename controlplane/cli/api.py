@@ -45,18 +45,20 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 class Api:
-    """The routes under /api/v1 of one control plane, called with the key in HOLDSHORT_API_KEY where there is one.
+    """The routes of one control plane, called with the key in HOLDSHORT_API_KEY where there is one.
 
     Args:
         url: its address.
+        under: where its paths begin.
 
     Raises:
         WrongUsage: what the variable holds is no key.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, under: str = "/api/v1") -> None:
         self._url = url.rstrip("/")
-        self._headers = _headers(os.environ.get(KEY_VARIABLE, "").strip())
+        self._under = under
+        self._headers = key_headers()
 
     def get(self, path: str, **query: str | int | None) -> Document:
         """Read a document; a query value that is None is left out.
@@ -88,7 +90,7 @@ class Api:
 
     def _call(self, method: str, path: str, headers: Mapping[str, str] | None = None, **rest: Any) -> Document:
         sent = {**self._headers, **(headers or {})}
-        url = f"{self._url}/api/v1{path}"
+        url = f"{self._url}{self._under}{path}"
         try:
             reply = httpx.request(method, url, headers=sent, timeout=SECONDS, trust_env=False, **rest)
             document = reply.json()
@@ -102,7 +104,13 @@ class Api:
         return document if isinstance(document, dict) else {}
 
 
-def _headers(key: str) -> dict[str, str]:
+def key_headers() -> dict[str, str]:
+    """What proves who calls: the key in HOLDSHORT_API_KEY as a header, or nothing where there is none.
+
+    Raises:
+        WrongUsage: what the variable holds is no key.
+    """
+    key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
         return {}
     if keys.read(key) is None:

@@ -19,6 +19,8 @@ COMMANDS = (
     "executions",
     "nodes",
     "approvals",
+    "feedback",
+    "mcp",
     "deliveries",
     "keys",
     "senders",
