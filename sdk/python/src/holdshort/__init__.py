@@ -1,7 +1,8 @@
 """Durable human approvals for AI agents: an agent pauses, a person decides, the agent goes on."""
 
 from holdshort._agent import Agent
-from holdshort._client import AsyncClient, Client
+from holdshort._blocking_client import Client
+from holdshort._client import AsyncClient
 from holdshort._errors import (
     AccessLost,
     AiAnswerInvalid,
@@ -42,7 +43,29 @@ from holdshort._errors import (
     WaitTimeout,
     WrongScope,
 )
+from holdshort._feedback import unique_id
+from holdshort._feedback_errors import (
+    AlreadyAnswered,
+    AnswerTaken,
+    DuplicateRequest,
+    FeedbackCancelled,
+    FeedbackEnded,
+    FeedbackExpired,
+    InvalidAnswer,
+    RequestIdUsed,
+    UnreadableAnswer,
+    ValuesInvalid,
+)
+from holdshort._feedback_routes import (
+    FeedbackAnswer,
+    FeedbackAsked,
+    FeedbackPage,
+    FeedbackQuestion,
+    Sealed,
+    Submitted,
+)
 from holdshort._node_routes import Registration
+from holdshort._people import HumanInput
 from holdshort._routes import ApprovalFilter, Question, Verdict
 from holdshort._runs import Run
 from holdshort._version import __version__
@@ -73,9 +96,11 @@ __all__ = [
     "Agent",
     "AiAnswerInvalid",
     "AiFailed",
+    "AlreadyAnswered",
     "AlreadyDecided",
     "AmbiguousRequestId",
     "Answer",
+    "AnswerTaken",
     "Approval",
     "ApprovalChanged",
     "ApprovalFilter",
@@ -91,16 +116,26 @@ __all__ = [
     "ConnectionFailed",
     "Decided",
     "DeliveryPage",
+    "DuplicateRequest",
     "Event",
     "Execution",
     "ExecutionCancelled",
     "ExecutionExists",
     "ExecutionFinished",
     "ExecutionPage",
+    "FeedbackAnswer",
+    "FeedbackAsked",
+    "FeedbackCancelled",
+    "FeedbackEnded",
+    "FeedbackExpired",
+    "FeedbackPage",
+    "FeedbackQuestion",
     "HandedBack",
     "HoldshortError",
+    "HumanInput",
     "IdempotencyConflict",
     "Instance",
+    "InvalidAnswer",
     "InvalidField",
     "InvalidInput",
     "InvalidSignature",
@@ -119,10 +154,12 @@ __all__ = [
     "Refused",
     "Registration",
     "RequestConflict",
+    "RequestIdUsed",
     "RoundNotOpen",
     "Run",
     "RunEnded",
     "RunFailed",
+    "Sealed",
     "Settled",
     "StaleInstance",
     "StaleSignature",
@@ -130,11 +167,15 @@ __all__ = [
     "StepMismatch",
     "StepPage",
     "StepTooLarge",
+    "Submitted",
     "Unavailable",
+    "UnreadableAnswer",
+    "ValuesInvalid",
     "Verdict",
     "WaitTimeout",
     "WrongScope",
     "__version__",
+    "unique_id",
 ]
 
 for _name in __all__:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdshort import _asking, _errors, _routes
 from holdshort._pauses import Key
+from holdshort._people import People
 from holdshort._reasoners import Reasoner, Resume
 from holdshort._rounds import Rounds
 from holdshort._runner import Callback, Runner
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Agent(Runner, Work):
+class Agent(Runner, Work, People):
     """An agent program and its connection to the control plane.
 
     Args:

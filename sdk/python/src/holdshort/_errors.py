@@ -13,9 +13,12 @@ HoldshortError (Exception)
 │   └── StaleSignature          it holds, but its time is too far from now
 ├── InvalidInput                a reasoner was called with input that does not fit its annotations
 ├── RunFailed                   the testing control plane's run ended with an error
+├── UnreadableAnswer            a short-lived question's answer was not sealed to it
+├── ValuesInvalid               an approval's values do not fit the form that was asked with
 └── Refused                     the control plane answered with an error
     ├── BadRequest              400, 413, 415
     │   ├── InvalidField        422
+    │   │   └── InvalidAnswer   invalid_answer: what a person gave is no answer to what was asked
     │   └── StepTooLarge        step_too_large: a step's result is over 1 MiB
     ├── NotAuthorised           401, 403
     │   ├── KeyRefused          not_authenticated, invalid_key: none was sent, or it is wrong, ended or revoked
@@ -30,7 +33,14 @@ HoldshortError (Exception)
     │   ├── ApprovalChanged     approval_changed
     │   ├── AlreadyDecided      already_decided
     │   ├── ExecutionExists     execution_exists
-    │   └── IdempotencyConflict idempotency_conflict
+    │   ├── IdempotencyConflict idempotency_conflict
+    │   ├── DuplicateRequest    duplicate_request: the id of a short-lived question that is open
+    │   ├── RequestIdUsed       request_id_used: the id of one that has ended
+    │   └── AlreadyAnswered     already_answered
+    ├── FeedbackEnded           410: a short-lived question is over
+    │   ├── FeedbackExpired     request_expired
+    │   ├── FeedbackCancelled   request_cancelled
+    │   └── AnswerTaken         answer_taken
     └── Unavailable             429, 5xx, for longer than the caller would wait
 
 RunEnded (BaseException: `except Exception` does not swallow it)

@@ -13,7 +13,8 @@ from holdshort._core import Again, Call, Reply, Unreachable
 from holdshort._version import __version__
 
 if TYPE_CHECKING:
-    from holdshort._client import AsyncClient, Client
+    from holdshort._blocking_client import Client
+    from holdshort._client import AsyncClient
 
 P = ParamSpec("P")
 T = TypeVar("T")

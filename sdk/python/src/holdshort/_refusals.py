@@ -28,6 +28,16 @@ from holdshort._errors import (
     Unavailable,
     WrongScope,
 )
+from holdshort._feedback_errors import (
+    AlreadyAnswered,
+    AnswerTaken,
+    DuplicateRequest,
+    FeedbackCancelled,
+    FeedbackEnded,
+    FeedbackExpired,
+    InvalidAnswer,
+    RequestIdUsed,
+)
 
 
 class _Table:
@@ -48,6 +58,13 @@ class _Table:
             KeyRefused,
             WrongScope,
             NodeOwned,
+            FeedbackExpired,
+            FeedbackCancelled,
+            AnswerTaken,
+            DuplicateRequest,
+            RequestIdUsed,
+            AlreadyAnswered,
+            InvalidAnswer,
         )
     }
     by_code["not_authenticated"] = KeyRefused
@@ -58,6 +75,7 @@ class _Table:
         403: NotAuthorised,
         404: NotFound,
         409: Conflict,
+        410: FeedbackEnded,
         413: BadRequest,
         415: BadRequest,
         422: InvalidField,

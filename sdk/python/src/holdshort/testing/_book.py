@@ -26,6 +26,9 @@ _FAULTS = {
     "invalid_field": 422,
     "invalid_decision": 400,
     "execution_ownership_mismatch": 403,
+    "body_too_large": 413,
+    "invalid_answer": 422,
+    **dict.fromkeys(("request_expired", "request_cancelled", "answer_taken"), 410),
 }
 
 
@@ -129,6 +132,7 @@ class Book:
         self._pending: dict[str, dict[str, Kept]] = {}
         self.events: list[dict[str, Any]] = []
         self.instances: dict[str, Any] = {}
+        self.questions: dict[str, Any] = {}
         self.lease_seconds = 15.0
 
     def advance(self, by: timedelta) -> None:

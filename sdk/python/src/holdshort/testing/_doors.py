@@ -57,7 +57,7 @@ class AsyncDoor:
                     changed.clear()
                 return reply
         except TimeoutError:
-            return _handlers.render(hold.show())
+            return _handlers.held(hold)
 
     @asynccontextmanager
     async def stream(self, call: Call[Any]) -> AsyncIterator[tuple[Reply, AsyncIterator[str]]]:
@@ -101,7 +101,7 @@ class Door:
         until = time.monotonic() + hold.seconds
         while not (reply := self._plane.done(hold)):
             if not changed.wait(max(0.0, until - time.monotonic())):
-                return _handlers.render(hold.show())
+                return _handlers.held(hold)
             changed.clear()
         return reply
 

@@ -9,15 +9,15 @@ import msgspec
 
 from holdshort._core import Call, Reply
 from holdshort._wire import FINAL_EXECUTION
-from holdshort.testing import _node_handlers, _steps, _views
+from holdshort.testing import _node_handlers, _question_handlers, _steps, _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
-from holdshort.testing._visits import Handler, Hold, Visit, check_fence, invalid
+from holdshort.testing._visits import Handler, Hold, Visit, check_fence, invalid, seconds
 
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
 
 
 def answer(book: Book, call: Call[Any]) -> Reply | Hold:
-    """What the control plane says to a call; after a Hold has waited, `render` its `show()`."""
+    """What the control plane says to a call; after a Hold has waited, what `held` says."""
     try:
         handler, names = _route(call)
         body = msgspec.json.decode(call.body) if call.body else {}
@@ -28,6 +28,14 @@ def answer(book: Book, call: Call[Any]) -> Reply | Hold:
     except Refusal as refusal:
         return render(_views.problem(refusal), refusal.status)
     return outcome if isinstance(outcome, Hold) else render(outcome)
+
+
+def held(hold: Hold) -> Reply:
+    """What the control plane says when a call was held long enough."""
+    try:
+        return render(hold.show())
+    except Refusal as refusal:
+        return render(_views.problem(refusal), refusal.status)
 
 
 def render(shown: Any, status: int = 200) -> Reply:
@@ -140,13 +148,13 @@ def _is_url(url: str | None) -> bool:
 
 
 def _status(visit: Visit) -> Any:
-    seconds = _seconds(visit.query.get("wait", 0))
+    longest = seconds(visit.query.get("wait", 0))
     found = visit.book.rounds(visit.names["execution"], visit.query.get("approval_request_id"))
     if not found:
         raise Refusal("no_approval_request", "this execution has not asked that")
     visit.book.execution(visit.names["execution"], visit.names.get("node"))
     approval = found[-1]
-    return Hold(lambda: approval.final, lambda: _views.status(visit.book, approval), seconds)
+    return Hold(lambda: approval.final, lambda: _views.status(visit.book, approval), longest)
 
 
 def _wait(visit: Visit) -> Any:
@@ -157,14 +165,7 @@ def _wait(visit: Visit) -> Any:
     def show() -> Any:
         return {"approvals": [_views.status(visit.book, each) for each in known if each.final]}
 
-    return Hold(lambda: any(each.final for each in known), show, _seconds(visit.required("wait")))
-
-
-def _seconds(wait: Any) -> float:
-    seconds = float(wait)
-    if not 0 <= seconds <= 60:
-        raise invalid("wait", "0 to 60 s")
-    return seconds
+    return Hold(lambda: any(each.final for each in known), show, seconds(visit.required("wait")))
 
 
 def _approvals(visit: Visit) -> Any:
@@ -281,6 +282,7 @@ _ROUTES = _table(
     ("GET", "/deliveries", _nothing("deliveries")),
     ("POST", "/deliveries/{delivery}/redrive", _no_delivery),
     *_node_handlers.ROUTES,
+    *_question_handlers.ROUTES,
 )
 # What only the process says that has the run.
 _OWN = (_report, _note, _step, _step_page, _ask, _callback, _expire)

@@ -5,19 +5,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from holdshort._agent import Agent
 from holdshort._core import Call, Reply, Unreachable
 from holdshort._errors import RunFailed
+from holdshort._feedback_routes import FeedbackQuestion
 from holdshort._wire import Approval, Event, Execution, Step
-from holdshort.testing import _handlers, _views
-from holdshort.testing._book import Book, Kept
+from holdshort.testing import _handlers, _questions, _views
+from holdshort.testing._book import Book, Kept, Refusal
 from holdshort.testing._doors import AsyncDoor, Door, waking
 from holdshort.testing._visits import Hold
 
+T = TypeVar("T")
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -76,11 +78,13 @@ class ControlPlane:
         Raises:
             TimeoutError: nothing was asked.
         """
+        named = approval_request_id
+        return await self._awaited(self.pending, lambda asked: named in {None, asked.approval_request_id}, timeout)
+
+    async def _awaited(self, look: Callable[[], list[T]], meant: Callable[[T], bool], timeout: float) -> T:
         with self.listening(waking(changed := asyncio.Event())):
             async with asyncio.timeout(timeout):
-                while not (
-                    found := [a for a in self.pending() if approval_request_id in {None, a.approval_request_id}]
-                ):
+                while not (found := [each for each in look() if meant(each)]):
                     await changed.wait()
                     changed.clear()
         return found[-1]
@@ -128,6 +132,44 @@ class ControlPlane:
             self._book.decide(kept, decision, feedback, data)
             return self._shown(kept)
 
+    async def asked_feedback(self, unique_id: str | None = None, *, timeout: float = 5.0) -> FeedbackQuestion:
+        """Wait until a short-lived question is asked (under an id) and pending; the newest such one.
+
+        Args:
+            unique_id: any when absent.
+            timeout: seconds of real time.
+
+        Raises:
+            TimeoutError: nothing was asked.
+        """
+        return await self._awaited(self.pending_feedback, lambda asked: unique_id in {None, asked.unique_id}, timeout)
+
+    def pending_feedback(self) -> list[FeedbackQuestion]:
+        """The short-lived questions that wait for a person, oldest first; `advance` lets their time pass."""
+        with self._lock:
+            shown = [_questions.shown(asked) for asked in _questions.pending(self._book)]
+        return msgspec.convert(msgspec.to_builtins(shown), list[FeedbackQuestion])
+
+    def answer_feedback(self, question: FeedbackQuestion | str, response: str) -> None:
+        """Answer a short-lived question as a person; it is sealed to its asker's key, as the real one does.
+
+        Args:
+            question: or its unique_id.
+            response: text, one of the options, or a yes or a no.
+
+        Raises:
+            LookupError: no question under this id is pending.
+            ValueError: it is no answer to this question, which stays open.
+        """
+        named = question if isinstance(question, str) else question.unique_id
+        with self._changing():
+            if named not in {asked.unique_id for asked in self.pending_feedback()}:
+                raise LookupError(f"no question under {named!r} is pending")
+            try:
+                _questions.submit(self._book, named, response)
+            except Refusal as refusal:
+                raise ValueError(str(refusal)) from refusal
+
     def withdraw(self, approval: Approval | str) -> Approval:
         """Take a question back; named as in `decide`."""
         with self._changing():
@@ -144,6 +186,7 @@ class ControlPlane:
         """Move its clock; what is due on the way expires, in order."""
         with self._changing():
             self._book.advance(timedelta(hours=hours, seconds=seconds))
+            _questions.expire(self._book)
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -161,7 +204,7 @@ class ControlPlane:
             self._check_reachable()
             self.calls.append(f"{call.method} {call.path}")
             answered = _handlers.answer(self._book, call)
-        if call.method == "POST":
+        if call.method != "GET":
             self._tell()
         return answered
 
@@ -170,7 +213,7 @@ class ControlPlane:
         with self._lock:
             self._check_reachable()
             if hold.over():
-                return _handlers.render(hold.show())
+                return _handlers.held(hold)
             return None
 
     def events_after(self, last_id: str | None) -> list[Event]:

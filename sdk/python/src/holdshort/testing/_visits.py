@@ -46,3 +46,11 @@ def check_fence(visit: Visit) -> None:
     run = visit.book.executions.get(approval.execution_id if approval else visit.names.get("execution", ""))
     if run is not None and run.dispatched and visit.headers.get("x-holdshort-fence") != str(run.fence):
         raise Refusal("stale_instance", "another instance took this run over", fence=run.fence)
+
+
+def seconds(wait: Any) -> float:
+    """For how long a call may be held."""
+    longest = float(wait)
+    if not 0 <= longest <= 60:
+        raise invalid("wait", "0 to 60 s")
+    return longest
