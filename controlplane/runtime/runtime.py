@@ -22,6 +22,7 @@ from controlplane.domain.throttle import Failures
 from controlplane.domain.vault import CALLBACK, NONCE_BYTES, Vault, open_with
 from controlplane.runtime.askers import Askers
 from controlplane.runtime.board import Board
+from controlplane.runtime.desk import Desk
 from controlplane.runtime.ends import Ends
 from controlplane.runtime.happenings import Happenings
 from controlplane.runtime.key_book import KeyBook
@@ -51,8 +52,9 @@ class Runtime:
     `waits` holds who waits for approvals, `runs` for executions, `answers` for a person's answer to a short-lived
     question, by their ids; `askers` keep those questions standing, `board` shows them. `due` beats when a delivery
     may be due, `work` when a run may be dispatched or released, `news` when history has grown, `wrote` when this
-    process made it grow; `happenings` tells what was committed anywhere. `failures` counts wrong keys and signatures.
-    `egress` judges what callers want to be called; `transport` and `dispatching` call it.
+    process made it grow; `happenings` tells what was committed anywhere, `desk` what open pages are told. `failures`
+    counts wrong keys and signatures. `egress` judges what callers want to be called; `transport` and `dispatching`
+    call it.
     """
 
     def __init__(self, settings: Settings, own: tuple[Endpoint, ...] = ()) -> None:
@@ -94,6 +96,7 @@ class Runtime:
         self.news = Pulse()
         self.wrote = Pulse()
         self.happenings = Happenings()
+        self.desk = Desk()
         self.stopping = False
 
     async def settle_access(self) -> None:
@@ -156,6 +159,10 @@ class Runtime:
         """A fresh time-ordered id."""
         return time_ordered(prefix, self.now(), os.urandom(10))
 
+    def entropy(self, count: int) -> bytes:
+        """Random bytes that nobody can guess."""
+        return os.urandom(count)
+
     def now(self) -> datetime:
         """This process's clock: for ids and for the freshness of signatures, never for deadlines."""
         return datetime.now(UTC)
@@ -179,6 +186,7 @@ class Runtime:
         self.runs.close()
         self.answers.close()
         self.news.beat()
+        self.desk.wake()
 
     async def close(self) -> None:
         """Let go of every connection."""

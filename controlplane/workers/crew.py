@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from controlplane.runtime import Pulse, Runtime
+from controlplane.workers.desk import keep_desk
 from controlplane.workers.dispatcher import Dispatcher
 from controlplane.workers.heads import HeadWriter
 from controlplane.workers.key_keeper import KeyKeeper
@@ -37,6 +38,7 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
         repeat("sealer", Sealer(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),
         repeat("notifier", Notifier(runtime).step, runtime.wrote),
+        keep_desk(runtime),
     ]
     if runtime.settings.audit_heads is not None:
         loops.append(repeat("heads", HeadWriter(runtime, runtime.settings.audit_heads).step, Pulse()))

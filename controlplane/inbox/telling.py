@@ -1,0 +1,95 @@
+"""What an open page is told, as server-sent events: drawn once for all pages, so nothing in them is one viewer's."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.feedback import FeedbackStatus, Question
+from controlplane.domain.telling import Counts
+from controlplane.inbox import present
+from controlplane.runtime import Resolved
+from controlplane.storage.standing import Standing
+
+STILL_HERE = b": still here\n\n"
+PEOPLE = frozenset({"person", "sender"})
+CLOSED = {
+    FeedbackStatus.ANSWERED: "Answered.",
+    FeedbackStatus.EXPIRED: "Expired, nobody answered.",
+    FeedbackStatus.CANCELLED: "Withdrawn: nobody waits for an answer any more.",
+}
+
+
+class Pen:
+    """Draws what is told.
+
+    Args:
+        card: draws the card of a short-lived question.
+    """
+
+    def __init__(self, card: Callable[[Question], str]) -> None:
+        """Nothing drawn yet."""
+        self._card = card
+
+    def draw(self, what: Any) -> bytes:
+        """One event as it is sent."""
+        if isinstance(what, Standing):
+            return event("settled", settled(what)) if what.final else event("asked", asked(what))
+        if isinstance(what, Question):
+            return event("feedback_asked", {"unique_id": what.unique_id, "html": self._card(what)})
+        if isinstance(what, Resolved):
+            return event("feedback_resolved", closed(what))
+        if isinstance(what, Counts):
+            return event("counts", what)
+        raise TypeError(type(what).__name__)
+
+
+def event(name: str, data: object) -> bytes:
+    """One server-sent event; JSON has no line breaks of its own."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
+
+
+def hello(waiting: int, questions: list[str]) -> bytes:
+    """The first event: how many wait, and which short-lived questions are open, so that a page finds what it missed."""
+    return event("hello", {"waiting": waiting, "feedback": len(questions), "questions": questions})
+
+
+def settled(standing: Standing) -> dict[str, Any]:
+    """An approval's end: what, by whom if it was a person, when, and that in words."""
+    by = standing.by if standing.by_kind in PEOPLE else None
+    return {
+        "approval_id": standing.approval_id,
+        "status": standing.status,
+        "by": by,
+        "at": _moment(standing.decided_at),
+        "words": ending(standing.status, by),
+    }
+
+
+def ending(status: ApprovalStatus, by: str | None) -> str:
+    """An approval's end in words; what nobody answered is nobody's verdict."""
+    if status is ApprovalStatus.EXPIRED:
+        return "Expired, nobody answered"
+    return present.VERDICTS[status] if by is None else f"{present.VERDICTS[status]} by {by}"
+
+
+def asked(standing: Standing) -> dict[str, Any]:
+    """An approval that waits from now on."""
+    return {"approval_id": standing.approval_id, "expires_at": _moment(standing.expires_at)}
+
+
+def closed(resolved: Resolved) -> dict[str, Any]:
+    """A short-lived question's end, and that in words."""
+    outcome = resolved.outcome
+    return {"unique_id": resolved.unique_id, "outcome": outcome, "words": CLOSED[outcome]}
+
+
+def is_about_questions(what: object) -> bool:
+    """Whether something is only for those who may answer short-lived questions."""
+    return isinstance(what, Question | Resolved) or (isinstance(what, Counts) and what.feedback is not None)
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else present.stamp(at.astimezone(UTC))
