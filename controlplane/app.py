@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 from litestar import Litestar, Request, Response, get
+from litestar.connection import ASGIConnection
 from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
@@ -20,9 +22,11 @@ from controlplane.edge import errors
 from controlplane.edge.headers import SafeHeaders
 from controlplane.edge.request_ids import RequestIds
 from controlplane.edge.this_machine import ThisMachineOnly
-from controlplane.http.access import guard
+from controlplane.http import access
 from controlplane.http.openapi import document, operation_id
 from controlplane.http.routes import ROUTES
+from controlplane.inbox import faults, guard
+from controlplane.inbox.routes import PAGES
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
 from controlplane.storage import migrations
@@ -38,13 +42,13 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
         own: where it listens, which it never calls; its ports are those that are asked for in open mode.
     """
     app = Litestar(
-        route_handlers=[*ROUTES, openapi_json],
-        guards=[guard],
+        route_handlers=[*ROUTES, *PAGES, openapi_json],
+        guards=[_guard],
         lifespan=[_lifespan(settings, own, workers=workers)],
         exception_handlers={
-            HoldshortError: errors.answer,
-            HTTPException: errors.answer_framework,
-            Exception: errors.answer_unexpected,
+            HoldshortError: _of_its_room(errors.answer),
+            HTTPException: _of_its_room(errors.answer_framework),
+            Exception: _of_its_room(errors.answer_unexpected),
         },
         openapi_config=OpenAPIConfig(
             title="Holdshort",
@@ -75,6 +79,20 @@ def description() -> bytes:
 def openapi_json(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
     """The API's description."""
     return Response(document(request.app))
+
+
+async def _guard(asked: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    await (guard.guard if handler.opt.get(guard.ROOM) else access.guard)(asked, handler)
+
+
+def _of_its_room(answer: Callable[[Request[Any, Any, Any], Any], Response[Any]]) -> Callable[..., Response[Any]]:
+    """The reply to an exception: a page where a page was asked for, otherwise `answer`'s."""
+
+    def reply(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+        is_page = f"{request.scope['path']}/".startswith("/inbox/")
+        return faults.answer_fault(request, error) if is_page else answer(request, error)
+
+    return reply
 
 
 def _lifespan(

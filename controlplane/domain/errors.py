@@ -221,6 +221,18 @@ class CrossOrigin(HoldshortError):
     code = "cross_origin"
 
 
+class FormStale(HoldshortError):
+    """This form is of another session, or of none; load its page again and send it from there."""
+
+    code = "form_stale"
+
+
+class HttpsNeeded(HoldshortError):
+    """Nobody signs in over a connection that others can read; use the https address, or localhost on its machine."""
+
+    code = "https_needed"
+
+
 class KeyInUrl(HoldshortError):
     """A key must not stand in a URL, which is logged on its way; send it as X-API-Key, and revoke this one."""
 

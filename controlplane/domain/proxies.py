@@ -45,7 +45,7 @@ def client_of(peer: str | None, forwarded: list[str], trusted: tuple[Network, ..
         return peer
     hops = [hop for value in forwarded for hop in value.split(",")] if trusted else []
     for hop in reversed(hops[-MOST_HOPS:]):
-        if not _is_among(known, trusted):
+        if not among(known, trusted):
             break
         before = read(hop.strip())
         if before is None:
@@ -68,7 +68,8 @@ def read(text: str) -> Address | None:
     return mapped or found
 
 
-def _is_among(address: Address, networks: tuple[Network, ...]) -> bool:
+def among(address: Address, networks: tuple[Network, ...]) -> bool:
+    """Whether an address lies in one of some networks."""
     return any(address in network for network in networks)
 
 

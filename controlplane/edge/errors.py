@@ -54,6 +54,8 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
     errors.Forwarded: HTTPStatus.FORBIDDEN,
     errors.CrossOrigin: HTTPStatus.FORBIDDEN,
+    errors.FormStale: HTTPStatus.FORBIDDEN,
+    errors.HttpsNeeded: HTTPStatus.FORBIDDEN,
     errors.SenderNotFound: HTTPStatus.NOT_FOUND,
     errors.SenderExists: HTTPStatus.CONFLICT,
     errors.TooManySecrets: HTTPStatus.CONFLICT,
@@ -125,41 +127,51 @@ def problem(error: errors.HoldshortError) -> tuple[int, dict[str, str], bytes]:
 
 def answer(request: Request[Any, Any, Any], error: errors.HoldshortError) -> Response[bytes]:
     """The reply to one of our own errors."""
-    if type(error) not in STATUS:
-        return answer_unexpected(request, error)
-    status, headers, body = problem(error)
+    status, headers, body = problem(fault_of(request, error))
     return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     """The reply to what the framework refuses, in the same form as our own."""
-    if isinstance(error, ValidationException):
-        return answer(request, _field_fault(request, error))
-    if isinstance(error, NotFoundException | MethodNotAllowedException):
-        return _answer_no_route(request, error)
-    if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return answer(request, errors.BodyTooLarge())
-    if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return answer(request, errors.InvalidBody())
-    return answer_unexpected(request, error)
+    fault = fault_of(request, error)
+    reply = answer(request, fault)
+    if isinstance(fault, errors.MethodNotAllowed):
+        reply.headers["Allow"] = (error.headers or {}).get("allow", "")
+    return reply
 
 
 def answer_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The reply to a fault of ours: nothing of it is shown, all of it is logged."""
+    return answer(request, unexpected(request, error))
+
+
+def fault_of(request: Request[Any, Any, Any], error: Exception) -> errors.HoldshortError:
+    """What an exception is to its caller: one of our own that has a status; what is a fault of ours is logged."""
+    if isinstance(error, errors.HoldshortError):
+        return error if type(error) in STATUS else unexpected(request, error)
+    if not isinstance(error, HTTPException):
+        return unexpected(request, error)
+    if isinstance(error, ValidationException):
+        return _field_fault(request, error)
+    if isinstance(error, NotFoundException | MethodNotAllowedException):
+        return _no_route(request, error)
+    if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return errors.BodyTooLarge()
+    return errors.InvalidBody() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR else unexpected(request, error)
+
+
+def unexpected(request: Request[Any, Any, Any], error: Exception) -> errors.InternalError:
+    """Log a fault of ours; what its caller is told."""
     # The route, not the path that was sent: anything may stand in that.
     route = request.scope.get("path_template", "")
     _log.error("request_failed", method=request.method, route=route, exc_info=error)
-    return answer(request, errors.InternalError())
+    return errors.InternalError()
 
 
-def _answer_no_route(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+def _no_route(request: Request[Any, Any, Any], error: HTTPException) -> errors.HoldshortError:
     if carries_key(request.scope):
-        return answer(request, errors.KeyInUrl())  # as on every route: no guard has seen this one
-    if isinstance(error, NotFoundException):
-        return answer(request, errors.NotFound())
-    reply = answer(request, errors.MethodNotAllowed())
-    reply.headers["Allow"] = (error.headers or {}).get("allow", "")
-    return reply
+        return errors.KeyInUrl()  # as on every route: no guard has seen this one
+    return errors.NotFound() if isinstance(error, NotFoundException) else errors.MethodNotAllowed()
 
 
 def _field_fault(request: Request[Any, Any, Any], error: ValidationException) -> errors.FieldFault:

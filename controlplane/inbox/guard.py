@@ -1,0 +1,42 @@
+"""Who gets in: every page says what it is for, and is shown to nobody else; nothing of a request is read before."""
+
+from litestar.handlers import BaseRouteHandler
+
+from controlplane.domain.access import Access, Principal, check
+from controlplane.domain.errors import KeyInUrl, NotAllowed, NotAuthenticated
+from controlplane.edge.deps import Anybody
+from controlplane.edge.keys_in_urls import carries_key
+from controlplane.inbox.session import signed_in
+
+ROOM = "inbox"
+# What a script asks by itself: it answers with problem documents, and keeps no session awake.
+SCRIPT = "script"
+_LOOKS = frozenset({"GET", "HEAD"})
+
+
+async def guard(asked: Anybody, handler: BaseRouteHandler) -> None:
+    """Let a person through to a page that is for them.
+
+    Raises:
+        KeyInUrl: a key stands in the path or the query.
+        NotAuthenticated: nobody is signed in.
+        NotAllowed: the key that they signed in with is of another scope; or nobody said what the page is for.
+        DatabaseUnavailable: it cannot be known who they are.
+    """
+    if carries_key(asked.scope):
+        raise KeyInUrl
+    access = handler.opt.get("access")
+    if access is Access.PUBLIC:
+        return
+    by_itself = bool(handler.opt.get(SCRIPT)) and asked.scope["method"] in _LOOKS  # type: ignore[typeddict-item]
+    viewer = await signed_in(asked, used=not by_itself)
+    if viewer is None:
+        raise NotAuthenticated
+    asked.state.viewer = viewer
+    try:
+        check(Principal(key_id=viewer.key_id, name=viewer.name, scopes=viewer.scopes), access or Access.NOBODY)
+    except NotAllowed as refusal:
+        wanted = " or ".join(refusal.extra["scopes"]) or "nobody"  # type: ignore[arg-type]
+        raise NotAllowed(
+            f"You are signed in with a key that may not do this; it takes one of scope {wanted}.", **refusal.extra
+        ) from None
