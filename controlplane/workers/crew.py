@@ -15,6 +15,7 @@ from controlplane.workers.loop import repeat
 from controlplane.workers.news import Notifier, Tail, listen_for_ever
 from controlplane.workers.recovery import Recovery
 from controlplane.workers.sealer import Sealer
+from controlplane.workers.session_keeper import SessionKeeper
 from controlplane.workers.sweeper import Sweeper
 
 DRAIN_SECONDS = 6.0
@@ -34,6 +35,7 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
         repeat("follower", Follower(runtime).step, runtime.work),
         repeat("recovery", Recovery(runtime).step, runtime.work),
         repeat("key_keeper", KeyKeeper(runtime).step, Pulse()),
+        repeat("session_keeper", SessionKeeper(runtime).step, Pulse()),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
         repeat("sealer", Sealer(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),
