@@ -111,6 +111,7 @@ def _kept(file: Path, make: Callable[[], str]) -> str:
 
 def _say_where(url: str, settings: Settings, *, given: bool) -> None:
     click.echo(f"Holdshort   {url}")
+    click.echo(f"inbox       {settings.public_url or url}/inbox")
     # Whoever gave the URL knows it, and its password is not one of ours to show.
     click.echo(f"database    {'HOLDSHORT_DATABASE_URL' if given else settings.database_url}")
     if [secret.sender for secret in settings.webhook_secrets] == [SENDER]:

@@ -14,6 +14,7 @@ from controlplane.cli.output import print_fields, print_json, print_table
 from controlplane.domain.keys import ENTROPY_BYTES, Key, Scope
 from controlplane.services import access
 from controlplane.services.access import Wanted
+from controlplane.settings import Settings
 from controlplane.storage import keys as storage
 from controlplane.storage.engine import Connection
 
@@ -60,7 +61,7 @@ def create(
     async def make(conn: Connection) -> tuple[Key, str]:
         return await access.create(conn, wanted, entropy=os.urandom(ENTROPY_BYTES), actor=OPERATOR)
 
-    _print_new(*run(settings, make), as_json=as_json)
+    _print_new(*run(settings, make), settings, as_json=as_json)
 
 
 @keys.command("list")
@@ -80,11 +81,12 @@ def list_(*, as_json: bool) -> None:
 @json_option
 def rotate(key_id: str, overlap: float, *, as_json: bool) -> None:
     """Print a new secret for KEY_ID; the old one holds on for a while, and what the key owns stays its own."""
+    settings = prepare()
 
     async def change(conn: Connection) -> tuple[Key, str]:
         return await access.rotate(conn, key_id, entropy=os.urandom(ENTROPY_BYTES), others_for=overlap, actor=OPERATOR)
 
-    _print_new(*run(prepare(), change), as_json=as_json)
+    _print_new(*run(settings, change), settings, as_json=as_json)
 
 
 @keys.command()
@@ -99,8 +101,10 @@ def revoke(key_id: str, *, as_json: bool) -> None:
     _print(structs.asdict(run(prepare(), end)), as_json=as_json)
 
 
-def _print_new(key: Key, text: str, *, as_json: bool) -> None:
+def _print_new(key: Key, text: str, settings: Settings, *, as_json: bool) -> None:
     _print({"key": text} | structs.asdict(key), as_json=as_json)
+    if not as_json and Scope.AGENT not in key.scopes:
+        click.echo(f"People sign in with it at {settings.public_url or 'http://<the server>'}/inbox.")
 
 
 def _print(document: dict[str, Any], *, as_json: bool) -> None:

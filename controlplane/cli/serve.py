@@ -35,7 +35,8 @@ def serve(host: str, port: int, workers: int) -> None:
     with ended_by_signals():
         _say_what_guards_history(asyncio.run(needs.check(settings, "`holdshort serve`")))
         server = serving.listen(host, port)
-        _log.info("listening", url=serving.url_of(server), workers=workers)
+        url = serving.url_of(server)
+        _log.info("listening", url=url, inbox=f"{settings.public_url or url}/inbox", workers=workers)
         if workers == 1:
             run_app(settings, server)
         else:
