@@ -1,0 +1,142 @@
+"""What templates may see of approvals, in a person's words: rows, states, times and what follows from an answer."""
+
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from controlplane.domain.approvals import ApprovalStatus, OnExpiry
+from controlplane.storage.approvals import Shown
+from controlplane.storage.inbox_lists import Listed
+
+HOUR = 3600
+DAY = 24 * HOUR
+# Up to here a time is told in the smaller unit: "90 min" and "40 h" say more than "1 h" and "1 day".
+_MINUTES_UP_TO = 2 * HOUR
+_HOURS_UP_TO = 2 * DAY
+
+VERDICTS = {
+    ApprovalStatus.APPROVED: "Approved",
+    ApprovalStatus.REJECTED: "Rejected",
+    ApprovalStatus.REQUEST_CHANGES: "Changes requested",
+    ApprovalStatus.EXPIRED: "Expired",
+    ApprovalStatus.WITHDRAWN: "Withdrawn",
+    ApprovalStatus.PENDING: "Waiting",
+}
+KINDS = {
+    None: "Approval",
+    "text": "Question",
+    "yes_no": "Yes or no",
+    "multiple_choice": "Choice",
+    "form": "Form",
+}
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """An approval in the list."""
+
+    approval_id: str
+    title: str
+    request_id: str
+    node_id: str
+    execution_id: str
+    kind: str
+    status: str
+    verdict: str
+    round: int
+    requested_at: datetime
+    expires_at: datetime
+    left: str
+    urgency: str
+    then: str
+    decided_at: datetime | None
+    by: str | None
+
+
+def row(listed: Listed, now: datetime) -> Row:
+    """A row of the list, as it stands at `now`."""
+    return Row(
+        approval_id=listed.approval_id,
+        title=(listed.title or "").strip() or listed.approval_request_id,
+        request_id=listed.approval_request_id,
+        node_id=listed.node_id,
+        execution_id=listed.execution_id,
+        kind=KINDS.get(listed.kind, "Question"),
+        status=listed.status,
+        verdict=VERDICTS[listed.status],
+        round=listed.round,
+        requested_at=listed.requested_at,
+        expires_at=listed.expires_at,
+        left=left(listed.expires_at, now),
+        urgency=urgency(listed.expires_at, now),
+        then=by_itself(listed.on_expiry),
+        decided_at=listed.decided_at,
+        by=listed.by if listed.by_kind in {"person", "sender"} else None,
+    )
+
+
+def title_of(shown: Shown) -> str:
+    """What an approval is called: its title, else the asker's id of it."""
+    return (shown.title or "").strip() or shown.approval_request_id
+
+
+def by_itself(on_expiry: OnExpiry) -> str:
+    """What happens to the run when nobody answers."""
+    return "the run is cancelled" if on_expiry is OnExpiry.CANCEL else "the run goes on without an answer"
+
+
+def left(until: datetime, now: datetime) -> str:
+    """The time that is left, in words: `in 2 h`, or that it is up."""
+    seconds = (until - now).total_seconds()
+    return "now" if seconds <= 0 else f"in {lasting(seconds)}"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """How long ago a moment was, in words."""
+    seconds = (now - at).total_seconds()
+    return "just now" if seconds < 1 else f"{lasting(seconds)} ago"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time in words, in one unit, rounded down."""
+    if seconds < 100:
+        return f"{max(0, int(seconds))} s"
+    if seconds < _MINUTES_UP_TO:
+        return f"{int(seconds // 60)} min"
+    if seconds < _HOURS_UP_TO:
+        return f"{int(seconds // HOUR)} h"
+    return f"{int(seconds // DAY)} days"
+
+
+def urgency(until: datetime, now: datetime) -> str:
+    """How pressing a deadline is: `far`, `soon` (under an hour) or `over`."""
+    seconds = (until - now).total_seconds()
+    return "over" if seconds <= 0 else "soon" if seconds < HOUR else "far"
+
+
+def stamp(at: datetime) -> str:
+    """A moment for machines and for the script: RFC 3339 in UTC, to the second."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def exact(at: datetime) -> str:
+    """A moment to the second, in UTC."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def plainly(at: datetime) -> str:
+    """A moment to the minute as it is read without script: in UTC, and saying so."""
+    moment = at.astimezone(UTC)
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+def size(count: int) -> str:
+    """A number of bytes in words."""
+    return f"{count:,} bytes" if count != 1 else "1 byte"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 note`, `2 notes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+FOR_TEMPLATES = ("stamp", "exact", "plainly", "left", "ago", "lasting", "urgency", "size", "counted")
