@@ -23,6 +23,7 @@ class Access(StrEnum):
     EXECUTE = "execute"  # an agent, of any node
     CANCEL = "cancel"  # everybody, an agent what it started or its own nodes' only
     WITHDRAW = "withdraw"  # the asking agent, or a reviewer
+    FEEDBACK = "feedback"  # an agent, what its own key asked of a person
     INBOX = "inbox"  # a page for people: whoever decides or administers
 
 
@@ -36,6 +37,7 @@ _ALLOWED: dict[Access, frozenset[Scope]] = {
     Access.EXECUTE: frozenset({Scope.AGENT}),
     Access.CANCEL: frozenset(Scope),
     Access.WITHDRAW: frozenset({Scope.AGENT, Scope.REVIEW}),
+    Access.FEEDBACK: frozenset({Scope.AGENT}),
     Access.INBOX: frozenset({Scope.REVIEW, Scope.ADMIN}),
 }
 

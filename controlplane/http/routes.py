@@ -13,6 +13,9 @@ from controlplane.http import (
     events,
     execute,
     executions,
+    feedback,
+    feedback_events,
+    feedback_people,
     handing_back,
     health,
     node_lists,
@@ -50,7 +53,15 @@ TABLE: dict[Access, list[HTTPRouteHandler]] = {
     Access.EXECUTE: [execute.execute, execute.execute_async],
     Access.CANCEL: [executions.cancel_execution],
     Access.WITHDRAW: [deciding.withdraw],
-    Access.REVIEW: [deciding.decide, deciding.decide_for_execution, deliveries.list_parked],
+    Access.FEEDBACK: [feedback.ask_feedback, feedback.feedback_answer, feedback.end_feedback],
+    Access.REVIEW: [
+        deciding.decide,
+        deciding.decide_for_execution,
+        deliveries.list_parked,
+        feedback_people.submit_feedback,
+        feedback_people.pending_feedback,
+        feedback_events.stream_feedback,
+    ],
     Access.READ: [
         asking.approval_status,
         asking.approval_status_of_node,
@@ -69,6 +80,13 @@ for _access, _handlers in TABLE.items():
     for _handler in _handlers:
         _handler.opt["access"] = _access
 
-_HEALTH: list[HTTPRouteHandler] = [health.live, health.ready]
-API = Router("/api/v1", route_handlers=[h for handlers in TABLE.values() for h in handlers if h not in _HEALTH])
-ROUTES: list[ControllerRouterHandler] = [API, *_HEALTH]
+# These have a path of their own: what looks at health, and clients that were written for other servers of it.
+_ELSEWHERE: list[HTTPRouteHandler] = [
+    health.live,
+    health.ready,
+    feedback_people.submit_feedback,
+    feedback_people.pending_feedback,
+    feedback_events.stream_feedback,
+]
+API = Router("/api/v1", route_handlers=[h for handlers in TABLE.values() for h in handlers if h not in _ELSEWHERE])
+ROUTES: list[ControllerRouterHandler] = [API, *_ELSEWHERE]

@@ -43,9 +43,9 @@ class Board:
         """What is pending, oldest first."""
         return sorted(self._questions.values(), key=lambda each: (each.created_at, each.unique_id))
 
-    def __contains__(self, unique_id: str) -> bool:
-        """Whether a question is on it."""
-        return unique_id in self._questions
+    def unique_ids(self) -> set[str]:
+        """The ids of what is on it."""
+        return set(self._questions)
 
     @contextmanager
     def listening(self) -> Iterator[Ear[Change]]:
@@ -67,6 +67,11 @@ class Board:
         """Take down questions that ended; those that never hung there are passed over."""
         known = [unique_id for unique_id in ended if self._questions.pop(unique_id, None) is not None]
         self._tell([Resolved(unique_id, ended[unique_id]) for unique_id in known])
+
+    def close(self) -> None:
+        """Wake everyone who listens: the process is about to stop."""
+        for ear in self._ears:
+            ear.wake()
 
     def _tell(self, changes: list[Change] | list[Asked] | list[Resolved]) -> None:
         for ear in self._ears if changes else ():

@@ -35,8 +35,12 @@ class Ear(Generic[Heard]):
             self._missed = True
         self._woken.set()
 
+    def wake(self) -> None:
+        """Let whoever takes go on, also with nothing."""
+        self._woken.set()
+
     async def take(self, seconds: float) -> list[Heard] | None:
-        """What has happened, as soon as something has, or nothing when the time has passed.
+        """What has happened, as soon as something has, or nothing when the time has passed or somebody wakes it.
 
         None says that more happened than could be kept: look at everything anew.
         """

@@ -185,6 +185,7 @@ class Runtime:
         self.waits.close()
         self.runs.close()
         self.answers.close()
+        self.board.close()
         self.news.beat()
         self.desk.wake()
 

@@ -86,7 +86,7 @@ async def pending(conn: Connection, unique_ids: Sequence[str] | None = None) -> 
 
 
 async def endings(conn: Connection, unique_ids: Sequence[str]) -> dict[str, FeedbackStatus]:
-    """How these have ended, those that have and are still known."""
+    """How these have ended, those that have, whether or not that was seen yet, and are still known."""
     rows = await conn.rows(_ENDINGS, {"ids": list(unique_ids)})
     return {row.unique_id: FeedbackStatus(row.status) for row in rows}
 
@@ -210,9 +210,13 @@ ORDER BY created_at, unique_id
 """)
 )
 _ENDINGS = Statement(
-    sa.text(
-        "SELECT unique_id, status FROM feedback WHERE unique_id = ANY (CAST(:ids AS text[])) AND status <> 'pending'"
-    )
+    sa.text("""
+SELECT unique_id, CASE WHEN status <> 'pending' THEN status
+                       WHEN expires_at <= waiter_until THEN 'expired' ELSE 'cancelled' END AS status
+FROM feedback
+WHERE unique_id = ANY (CAST(:ids AS text[]))
+      AND (status <> 'pending' OR least(expires_at, waiter_until) <= (SELECT clock_timestamp()))
+""")
 )
 _END = Statement(
     sa.text("""

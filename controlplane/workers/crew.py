@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from controlplane.runtime import Pulse, Runtime
 from controlplane.workers.desk import keep_desk
 from controlplane.workers.dispatcher import Dispatcher
+from controlplane.workers.feedback_askers import AskerKeeper
+from controlplane.workers.feedback_board import BoardKeeper
+from controlplane.workers.feedback_sweeper import FeedbackSweeper
 from controlplane.workers.heads import HeadWriter
 from controlplane.workers.key_keeper import KeyKeeper
 from controlplane.workers.launcher import Launcher
@@ -37,6 +40,9 @@ async def running(runtime: Runtime) -> AsyncIterator[None]:
         repeat("key_keeper", KeyKeeper(runtime).step, Pulse()),
         repeat("session_keeper", SessionKeeper(runtime).step, Pulse()),
         repeat("sweeper", Sweeper(runtime).step, Pulse()),
+        repeat("asker_keeper", AskerKeeper(runtime).step, Pulse()),
+        repeat("board_keeper", BoardKeeper(runtime).step, Pulse()),
+        repeat("feedback_sweeper", FeedbackSweeper(runtime).step, Pulse()),
         repeat("sealer", Sealer(runtime).step, Pulse()),
         repeat("tail", tail.step, heard),
         repeat("notifier", Notifier(runtime).step, runtime.wrote),
