@@ -17,7 +17,7 @@ from controlplane.inbox.cards import card
 from controlplane.inbox.deps import holding, looking, viewer_of
 from controlplane.runtime import Runtime
 from controlplane.runtime.desk import Draw, Told
-from controlplane.storage import inbox_lists, standing
+from controlplane.storage import clock, inbox_lists, standing
 
 HEARTBEAT_SECONDS = 15.0
 AGAIN_SECONDS = 1.0
@@ -101,8 +101,8 @@ async def _first(held: Held, draw: Draw) -> tuple[int | None, bytes]:
     place, cards = desk.place, dict(desk.standing) if held.questions else {}
     try:
         async with held.runtime.look() as conn:
-            waiting = await inbox_lists.waiting(conn)
+            waiting, now = await inbox_lists.waiting(conn), await clock.now(conn)
     except DatabaseUnavailable:
         await desk.after(desk.place, AGAIN_SECONDS)
         return None, b""
-    return place, telling.hello(waiting, list(cards)) + b"".join(each.drawn(draw) for each in cards.values())
+    return place, telling.hello(now, waiting, list(cards)) + b"".join(each.drawn(draw) for each in cards.values())

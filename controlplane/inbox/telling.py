@@ -13,7 +13,8 @@ from controlplane.inbox import present
 from controlplane.runtime import Resolved
 from controlplane.storage.standing import Standing
 
-STILL_HERE = b": still here\n\n"
+# An event and not a comment: pages notice a connection that died by the lack of it.
+STILL_HERE = b"event: beat\ndata: {}\n\n"
 PEOPLE = frozenset({"person", "sender"})
 CLOSED = {
     FeedbackStatus.ANSWERED: "Answered.",
@@ -38,7 +39,7 @@ class Pen:
         if isinstance(what, Standing):
             return event("settled", settled(what)) if what.final else event("asked", asked(what))
         if isinstance(what, Question):
-            return event("feedback_asked", {"unique_id": what.unique_id, "html": self._card(what)})
+            return event("feedback_asked", asked_now(what, self._card(what)))
         if isinstance(what, Resolved):
             return event("feedback_resolved", closed(what))
         if isinstance(what, Counts):
@@ -51,9 +52,10 @@ def event(name: str, data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
 
 
-def hello(waiting: int, questions: list[str]) -> bytes:
-    """The first event: how many wait, and which short-lived questions are open, so that a page finds what it missed."""
-    return event("hello", {"waiting": waiting, "feedback": len(questions), "questions": questions})
+def hello(now: datetime, waiting: int, questions: list[str]) -> bytes:
+    """The first event: the time here, how many wait, which short-lived questions are open; a page finds what it missed."""
+    data = {"now": now, "waiting": waiting, "feedback": len(questions), "questions": questions}
+    return event("hello", data)
 
 
 def settled(standing: Standing) -> dict[str, Any]:
@@ -78,6 +80,11 @@ def ending(status: ApprovalStatus, by: str | None) -> str:
 def asked(standing: Standing) -> dict[str, Any]:
     """An approval that waits from now on."""
     return {"approval_id": standing.approval_id, "expires_at": _moment(standing.expires_at)}
+
+
+def asked_now(question: Question, card: str) -> dict[str, Any]:
+    """A short-lived question with its card."""
+    return {"unique_id": question.unique_id, "expires_at": _moment(question.expires_at), "html": card}
 
 
 def closed(resolved: Resolved) -> dict[str, Any]:

@@ -1,0 +1,160 @@
+// The decision on one approval: a first press arms a verdict, a second one sends it, and what was typed is kept.
+import { all, isSteady, made, one, parsed, touch } from "./dom.js";
+import * as clock from "./clock.js";
+import { settledAmong } from "./rows.js";
+import { announce, say } from "./words.js";
+
+const AGAIN_MS = 2000;
+let sending = false;
+
+const form = () => one("form[data-decide]");
+const buttons = () => all("button[name=verdict]", form() ?? document.createElement("form"));
+export const article = () => form()?.closest("article");
+export const armed = () => form()?.dataset.armed ?? "";
+
+export function start() {
+  document.addEventListener("click", pressed);
+  document.addEventListener("submit", submitted);
+  document.addEventListener("keydown", entered);
+  document.addEventListener("toggle", fold, true);
+  document.addEventListener("change", fold, true);
+  prepare();
+}
+
+function prepare() {
+  if (!form()) return;
+  touch(article());
+  const confirmed = one("input[name=confirmed]", form());
+  form().dataset.armed = "";
+  if (confirmed?.value) arm(confirmed.value, true);
+  fold();
+}
+
+// Arm a verdict, or none; it is sent by a second press, or by Ctrl or Cmd with Enter.
+export function arm(verdict, quietly = false) {
+  const chosen = buttons().find((button) => button.value === verdict && !button.disabled);
+  if (!form() || sending || (verdict && !chosen)) return false;
+  form().dataset.armed = verdict;
+  for (const button of buttons()) {
+    button.toggleAttribute("data-armed", button === chosen);
+    button.setAttribute("aria-pressed", String(button === chosen));
+  }
+  if (chosen) touch(chosen);
+  hint(chosen ? say("armed", { verdict: chosen.dataset.label ?? chosen.textContent.trim() }) : "");
+  if (chosen && !quietly) announce(hintText());
+  return true;
+}
+
+export function confirm() {
+  const chosen = buttons().find((button) => button.value === armed() && armed() && !button.disabled);
+  if (chosen) send(chosen);
+}
+
+function pressed(event) {
+  const button = event.target.closest?.("form[data-decide] button[name=verdict]");
+  if (!button || sending) return;
+  event.preventDefault();
+  if (!isSteady(article())) return;
+  if (armed() !== button.value) arm(button.value);
+  else if (isSteady(button)) send(button);
+}
+
+// Only a press of a button comes here otherwise, so that nothing is sent by Enter in a field.
+function submitted(event) {
+  if (event.target.matches("form[data-decide]")) event.preventDefault();
+}
+
+function entered(event) {
+  const inForm = event.target.closest?.("form[data-decide]");
+  if (!inForm || event.key !== "Enter" || event.ctrlKey || event.metaKey || event.isComposing) return;
+  const button = event.target.closest("button[name=verdict]");
+  if (button && !event.repeat && armed() !== button.value) arm(button.value);
+  if (!event.target.matches("textarea, summary, a, select, button:not([name=verdict])")) event.preventDefault();
+}
+
+// Approve stays off until what is folded was opened once.
+function fold() {
+  const unread = all("details[data-payload]").filter((each) => !each.open && !("read" in each.dataset));
+  for (const each of all("details[data-payload][open]")) each.dataset.read = "";
+  const read = form() && one("input[name=read]", form());
+  if (read && read.type === "hidden" && unread.length === 0) read.value = "yes";
+  const isRead = unread.length === 0 && (!read || read.type === "hidden" || read.checked);
+  for (const button of buttons().filter((each) => each.value === "approved")) button.disabled = sending || !isRead;
+}
+
+async function send(button) {
+  const body = new URLSearchParams(new FormData(form()));
+  body.set("verdict", button.value);
+  body.set("confirmed", button.value);
+  busy(true);
+  try {
+    const reply = await fetch(form().action, { method: "POST", body, cache: "no-store" });
+    if (reply.status >= 502) throw new Error("not known");
+    show(parsed(await reply.text()));
+  } catch {
+    lookAgain();
+  }
+}
+
+// Whether it was taken is not known, so nothing is claimed: look what stands until something is known.
+async function lookAgain() {
+  hint(say("not-known"));
+  announce(hintText());
+  try {
+    const [end] = await settledAmong([article().dataset.approval]);
+    busy(false);
+    if (end) settled(end);
+    else hint(say("still-waiting"));
+  } catch {
+    setTimeout(lookAgain, AGAIN_MS);
+  }
+}
+
+// The page as the server answers, in place of this one; it keeps what was typed.
+function show(page) {
+  const now = one("main", page);
+  if (!now) throw new Error("no page of ours");
+  sending = false;
+  one("main").replaceWith(document.adoptNode(now));
+  clock.draw();
+  prepare();
+  const told = one("[data-banner], [role=alert]");
+  announce(told?.textContent.replace(/\s+/g, " ").trim() ?? "");
+  (one("[aria-invalid=true]") ?? one("main")).focus({ preventScroll: true });
+  one("main").scrollIntoView({ block: "start" });
+}
+
+// It ended elsewhere, or here: the buttons go, what was typed stays to be copied.
+export function settled({ approval_id: id, status, words, at }) {
+  const place = article();
+  if (!place || place.dataset.approval !== id || sending) return;
+  place.dataset.status = status;
+  arm("", true);
+  const banner = made("p", "", { class: `banner banner-${status}`, "data-banner": "", role: "status" });
+  banner.append(made("strong", words), ", ", clock.moment(at));
+  place.prepend(banner);
+  for (const button of buttons()) button.remove();
+  for (const field of all("textarea, input:not([type=hidden])", form())) field.readOnly = true;
+  hint(say("typed-kept"));
+  form().removeAttribute("data-decide");
+  announce(words);
+}
+
+function busy(now) {
+  sending = now;
+  form().setAttribute("aria-busy", String(now));
+  for (const button of buttons()) button.disabled = now;
+  if (now) hint(say("sending"));
+  else fold();
+}
+
+function hint(text) {
+  let place = one("[data-hint]", form());
+  if (!place && text) {
+    place = made("p", "", { class: "hint", "data-hint": "" });
+    form().append(place);
+  }
+  if (place) place.textContent = text;
+}
+
+const hintText = () => one("[data-hint]", form())?.textContent ?? "";

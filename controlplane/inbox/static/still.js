@@ -1,0 +1,40 @@
+// Nothing moves under a hand or under the focus: what would move it waits until both are elsewhere.
+import { all } from "./dom.js";
+
+let pointer = null;
+
+export function start() {
+  document.addEventListener("pointerover", (event) => (pointer = event.target), { passive: true });
+  document.documentElement.addEventListener("pointerleave", () => left(), { passive: true });
+  document.addEventListener("pointerover", changed, { passive: true });
+  document.addEventListener("focusout", () => setTimeout(changed));
+  document.addEventListener("visibilitychange", changed);
+}
+
+const waiting = new Set();
+
+// Call this now if nothing that it moves is in use, otherwise once that is so.
+export function whenFree(selectors, act) {
+  if (isFree(selectors)) return act();
+  waiting.add({ selectors, act });
+  return undefined;
+}
+
+// Whether neither the pointer nor the focus is in any of these places; nobody's is while the page is hidden.
+export function isFree(selectors) {
+  if (document.hidden) return true;
+  return !all(selectors).some((place) => place.contains(document.activeElement) || (pointer && place.contains(pointer)));
+}
+
+function left() {
+  pointer = null;
+  changed();
+}
+
+function changed() {
+  for (const each of [...waiting]) {
+    if (!isFree(each.selectors)) continue;
+    waiting.delete(each);
+    each.act();
+  }
+}
