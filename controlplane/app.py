@@ -19,6 +19,7 @@ from controlplane.domain.access import Access
 from controlplane.domain.egress import Endpoint
 from controlplane.domain.errors import HoldshortError
 from controlplane.edge import errors
+from controlplane.edge.cors import Cors
 from controlplane.edge.headers import SafeHeaders
 from controlplane.edge.request_ids import RequestIds
 from controlplane.edge.this_machine import ThisMachineOnly
@@ -64,8 +65,12 @@ def create_app(settings: Settings, *, workers: bool = True, own: tuple[Endpoint,
     )
     # Around everything, as the framework calls its own middleware only where a route was found.
     ports = {endpoint.port for endpoint in own}
-    app.asgi_handler = ThisMachineOnly(app.asgi_handler, ports, lambda: app.state.runtime.open)
-    app.asgi_handler = SafeHeaders(app.asgi_handler)
+
+    def stands_open() -> bool:
+        return bool(app.state.runtime.open)
+
+    app.asgi_handler = ThisMachineOnly(app.asgi_handler, ports, stands_open)
+    app.asgi_handler = SafeHeaders(app.asgi_handler, Cors(settings.cors_origins, stands_open))
     app.asgi_handler = RequestIds(app.asgi_handler, lambda: app.state.runtime.new_id("req_"))
     return app
 

@@ -19,6 +19,7 @@ from controlplane.domain.allow_list import Entry
 from controlplane.domain.allow_list import parse as parse_allow_list
 from controlplane.domain.egress_ranges import Network
 from controlplane.domain.errors import FieldFault, HoldshortError
+from controlplane.domain.origins import parse as parse_origins
 from controlplane.domain.proxies import parse as parse_proxies
 from controlplane.domain.urls import check_http_url
 from controlplane.domain.vault import MasterKey, parse_master_keys
@@ -109,6 +110,12 @@ SETTINGS = (
         "Proxies in front of this server, comma-separated addresses or networks (`10.0.0.5`, `fd12::/64`): the address"
         " of a caller is then the last of `X-Forwarded-For` that is none of them. Nobody else's is believed.",
     ),
+    Setting(
+        "HOLDSHORT_CORS_ORIGINS",
+        "",
+        "Origins whose pages may list, watch and answer short-lived questions with a key, comma-separated"
+        " (`https://desk.example`); nothing else, and nobody else's.",
+    ),
     Setting("HOLDSHORT_PUBLIC_URL", "", "The address under which people and agents reach this server; builds links."),
     Setting(
         "HOLDSHORT_HOME",
@@ -158,6 +165,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tru
     audit_heads: str | None = None
     listen: bool = True
     trusted_proxies: tuple[Network, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     public_url: str | None = None
     home: Path = SYSTEM_HOME
     log_format: Literal["console", "json"] = "console"
@@ -210,6 +218,7 @@ def load(environ: Mapping[str, str], *, root: bool = False) -> Settings:
         master_keys=reader.read("MASTER_KEYS", parse_master_keys, ()),
         bootstrap_admin_key=reader.read("BOOTSTRAP_ADMIN_KEY", _api_key, None),
         trusted_proxies=reader.read("TRUSTED_PROXIES", parse_proxies, ()),
+        cors_origins=reader.read("CORS_ORIGINS", parse_origins, ()),
         public_url=reader.read("PUBLIC_URL", _public_url, None),
         home=reader.read("HOME", _absolute, default_home),
         log_format=reader.read("LOG_FORMAT", _one_of({"console": "console", "json": "json"}), "console"),

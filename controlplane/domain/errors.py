@@ -48,7 +48,7 @@ class NotFound(HoldshortError):
 
 
 class PreflightRefused(HoldshortError):
-    """Pages of other origins may not call this API, so no preflight is granted; call it from a server."""
+    """No page of this origin may call this, so no preflight is granted; call from a server (HOLDSHORT_CORS_ORIGINS)."""
 
     code = "preflight_refused"
 
