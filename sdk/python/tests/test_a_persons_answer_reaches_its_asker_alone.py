@@ -29,6 +29,7 @@ from holdshort import _core as core
 from holdshort import _feedback as feedback
 from holdshort import _feedback_routes as routes
 from holdshort._choices import checked_choices
+from holdshort._seals import Lock
 from holdshort.testing import ControlPlane
 
 from sdk.python.tests.support import eventually
@@ -156,6 +157,31 @@ async def test_a_control_plane_that_lost_the_question_is_asked_again_once(plane:
     async with AsyncClient(transport=Between(plane, lose, lose)) as client:  # type: ignore[arg-type]
         with pytest.raises(NotFound):
             await client.human_feedback("Code?", "otp-2")
+
+
+async def test_an_answer_that_was_quicker_than_a_lost_reply_is_had(plane: ControlPlane) -> None:
+    class Losing(Between):
+        """Loses the reply to the first asking, and a person answers before the second."""
+
+        async def exchange(self, call: core.Call[Any]) -> core.Reply:
+            reply = await super().exchange(call)
+            if call.path.endswith("/human-feedback") and (open_ := plane.pending_feedback()):
+                plane.answer_feedback(open_[0], "482913")
+                raise core.Unreachable("lost")
+            return reply
+
+    async with AsyncClient(transport=Losing(plane)) as client:  # type: ignore[arg-type]
+        assert await client.human_feedback("Code?", "otp-1") == "482913"
+        assert plane._book.questions["otp-1"].sealed is None
+
+
+async def test_an_answer_to_another_key_is_not_taken_for_ones_own(plane: ControlPlane, agent: Agent) -> None:
+    async with AsyncClient(transport=plane.transport) as client:
+        await client.ask_feedback("otp-1", "Code?", Lock().public_key)
+        plane.answer_feedback("otp-1", "482913")
+        with pytest.raises(RequestIdUsed):
+            await agent.human_feedback("Code?", "otp-1")
+        assert (await client.feedback_answer("otp-1")).outcome == "answered"
 
 
 async def test_a_control_plane_that_is_never_there_is_said_so_in_the_questions_time(plane: ControlPlane) -> None:

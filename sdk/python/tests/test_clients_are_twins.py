@@ -3,29 +3,38 @@ from typing import Any
 
 import pytest
 from holdshort import (
+    AlreadyAnswered,
     AlreadyDecided,
+    AnswerTaken,
     ApprovalChanged,
     ApprovalFilter,
     AsyncClient,
     BadRequest,
     Client,
     ConnectionFailed,
+    DuplicateRequest,
+    FeedbackCancelled,
+    FeedbackEnded,
+    FeedbackExpired,
+    InvalidAnswer,
     InvalidField,
     NotAuthorised,
     NotFound,
     Question,
     Refused,
+    RequestIdUsed,
     StaleInstance,
     Unavailable,
     Verdict,
     _core,
+    _feedback_routes,
     _node_routes,
     _routes,
 )
 from holdshort._refusals import refusal
 from holdshort.testing import ControlPlane
 
-SHELL = {"send", "events", "execute", "close", "aclose"}
+SHELL = {"send", "events", "execute", "human_feedback", "close", "aclose"}
 
 
 def public(kind: type) -> dict[str, Any]:
@@ -40,14 +49,14 @@ def test_the_same_methods_with_the_same_signatures() -> None:
         assert ours == theirs
         assert inspect.iscoroutinefunction(awaited[name])
         assert inspect.getdoc(blocking[name]) == inspect.getdoc(awaited[name])
-    for name in ("send", "events", "execute"):
+    for name in ("send", "events", "execute", "human_feedback"):
         assert inspect.signature(blocking[name]).parameters == inspect.signature(awaited[name]).parameters
 
 
 def test_every_route_is_a_method() -> None:
     routes = {
         name
-        for module in (_routes, _node_routes)
+        for module in (_routes, _node_routes, _feedback_routes)
         for name, made in vars(module).items()
         if inspect.isfunction(made) and made.__module__ == module.__name__ and not name.startswith("_")
     }
@@ -115,6 +124,15 @@ async def test_an_awaited_client_waits_for_what_is_decided(plane: ControlPlane) 
         (403, "execution_ownership_mismatch", NotAuthorised),
         (404, "approval_not_found", NotFound),
         (409, "already_decided", AlreadyDecided),
+        (409, "duplicate_request", DuplicateRequest),
+        (409, "request_id_used", RequestIdUsed),
+        (409, "already_answered", AlreadyAnswered),
+        (410, "request_expired", FeedbackExpired),
+        (410, "request_cancelled", FeedbackCancelled),
+        (410, "answer_taken", AnswerTaken),
+        (410, "something_else", FeedbackEnded),
+        (422, "invalid_answer", InvalidAnswer),
+        (429, "too_many_questions", Unavailable),
         (413, "body_too_large", BadRequest),
         (418, None, Refused),
         (422, "invalid_field", InvalidField),

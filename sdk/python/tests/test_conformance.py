@@ -2,14 +2,17 @@
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from holdshort import BadRequest, Client, Question, Verdict
+from holdshort import BadRequest, Client, Question, UnreadableAnswer, Verdict
+from holdshort._seals import Lock, seal
 from holdshort.testing import ControlPlane
 from holdshort.webhooks import InvalidSignature, sign, verify
 
+Ran = Callable[[str], None]
 VECTORS = Path(__file__).parents[2] / "conformance"
 SIGNATURES = json.loads((VECTORS / "signatures.json").read_text())["cases"]
 DECISIONS = json.loads((VECTORS / "decisions.json").read_text())
@@ -26,15 +29,17 @@ def test_signatures(case: dict[str, Any]) -> None:
     assert refused.value.code == case["outcome"]
 
 
-def test_all_signatures_ran() -> None:
+def test_all_signatures_ran(ran: Ran) -> None:
+    ran(f"{len(SIGNATURES)} signatures")
     assert len(SIGNATURES) == 56
 
 
-def test_decision_words(plane: ControlPlane) -> None:
+def test_decision_words(plane: ControlPlane, ran: Ran) -> None:
     """What a person's client may say to the testing control plane; `expired` is nobody's word."""
     refused = [*DECISIONS["refused"], *(w for w, means in DECISIONS["accepted"].items() if means == "expired")]
     accepted = {word: means for word, means in DECISIONS["accepted"].items() if means != "expired"}
     assert (len(DECISIONS["accepted"]), len(DECISIONS["refused"])) == (44, 26)
+    ran(f"{len(accepted)} + {len(refused)} decision words")
     with Client(transport=plane.blocking_transport) as client:
         for number, (word, means) in enumerate([*accepted.items(), *((word, None) for word in refused)]):
             client.create_execution("n", f"run-{number}")
@@ -45,6 +50,41 @@ def test_decision_words(plane: ControlPlane) -> None:
                 assert client.get_approval_status(f"run-{number}").status == "pending"
             else:
                 assert client.decide(asked.approval_id, Verdict(decision=word)).decision == means
+
+
+SEALING = json.loads((VECTORS / "feedback_sealing.json").read_text())
+
+
+@pytest.mark.parametrize("case", SEALING["opens"], ids=[case["unique_id"] for case in SEALING["opens"]])
+def test_sealed_answers_open(case: dict[str, str]) -> None:
+    lock = Lock(base64.b64decode(SEALING["private_key"]))
+    assert lock.public_key == SEALING["public_key"]
+    assert lock.open(case["unique_id"], case["enc"], case["ct"]) == case["answer"]
+    assert (
+        lock.open(case["unique_id"], *seal(SEALING["public_key"], case["unique_id"], case["answer"])) == case["answer"]
+    )
+
+
+@pytest.mark.parametrize("case", SEALING["refused"], ids=[case["name"] for case in SEALING["refused"]])
+def test_sealed_answers_that_do_not_open(case: dict[str, str]) -> None:
+    with pytest.raises(UnreadableAnswer):
+        Lock(base64.b64decode(SEALING["private_key"])).open(case["unique_id"], case["enc"], case["ct"])
+
+
+def test_all_seals_ran(ran: Ran) -> None:
+    ran(f"{len(SEALING['opens'])} + {len(SEALING['refused'])} seals")
+    assert (len(SEALING["opens"]), len(SEALING["refused"])) == (5, 3)
+
+
+def test_hostile_seals_are_only_unreadable() -> None:
+    lock = Lock()
+    for enc, ct in [("", ""), ("A", "A"), ("\u00e9", "AAAA"), ("AAAA" * 20, "AAAA"), ("A" * 43 + "=", "A" * 64)]:
+        with pytest.raises(UnreadableAnswer):
+            lock.open("otp-1", enc, ct)
+    enc, ct = seal(lock.public_key, "otp-1", "482913")
+    lock.forget()
+    with pytest.raises(UnreadableAnswer):
+        lock.open("otp-1", enc, ct)
 
 
 @pytest.mark.parametrize("scheme", ["body", "timestamped", "standard"])

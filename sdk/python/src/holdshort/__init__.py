@@ -59,6 +59,7 @@ from holdshort._feedback_errors import (
 from holdshort._feedback_routes import (
     FeedbackAnswer,
     FeedbackAsked,
+    FeedbackEnd,
     FeedbackPage,
     FeedbackQuestion,
     Sealed,
@@ -126,6 +127,7 @@ __all__ = [
     "FeedbackAnswer",
     "FeedbackAsked",
     "FeedbackCancelled",
+    "FeedbackEnd",
     "FeedbackEnded",
     "FeedbackExpired",
     "FeedbackPage",

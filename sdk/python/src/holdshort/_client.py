@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from holdshort import _core, _feedback_routes, _node_routes, _routes
 from holdshort._calling import Calling
@@ -14,15 +14,13 @@ from holdshort._choices import FeedbackKind, checked_choices
 from holdshort._core import Call, Reply, Unreachable
 from holdshort._errors import HoldshortError
 from holdshort._feedback import END_S, Asked, Waiting
-from holdshort._methods import Attempts, awaited, headers_for
+from holdshort._methods import Attempts, T, awaited, headers_for
 from holdshort._origin import base_url, key_of, warn_if_readable
 from holdshort._stream import Subscription
 from holdshort._wire import Event, Execution
 
 if TYPE_CHECKING:
     from holdshort._transport import AsyncTransport
-
-T = TypeVar("T")
 
 
 class AsyncClient:

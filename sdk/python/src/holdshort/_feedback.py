@@ -9,8 +9,8 @@ from holdshort import _feedback_routes
 from holdshort._choices import Choices, check_question
 from holdshort._core import Call
 from holdshort._errors import HoldshortError, NotFound
-from holdshort._feedback_errors import FeedbackEnded, UnreadableAnswer
-from holdshort._feedback_routes import FeedbackAnswer, FeedbackAsked
+from holdshort._feedback_errors import FeedbackEnded, RequestIdUsed, UnreadableAnswer
+from holdshort._feedback_routes import FeedbackAnswer, FeedbackAsked, FeedbackEnd, Sealed
 from holdshort._seals import Lock
 
 # For the last word, which withdraws the question or acknowledges its answer: whoever waits for it wants to go on.
@@ -51,6 +51,7 @@ class Waiting:
         self._registered = False
         self._stands = False
         self._joined_anew = False
+        self._used: RequestIdUsed | None = None
         self._until: float | None = None
         self._sent_at = 0.0
         self.answer: str | None = None
@@ -58,6 +59,8 @@ class Waiting:
     def next(self, now: float) -> Call[Any]:
         """The next call to send, while there is no answer."""
         self._sent_at = now
+        if self._used is not None:
+            return _feedback_routes.feedback_answer(self._asked.unique_id)
         if self._registered:
             return _feedback_routes.feedback_answer(self._asked.unique_id, wait=_HOLD_S)
         return self._asking()
@@ -83,24 +86,40 @@ class Waiting:
         if said.outcome == "pending":
             # A control plane that stops answers at once; that must not become a busy loop.
             return max(0.0, _PACE_S - (now - self._sent_at))
-        if said.sealed is None:
-            raise UnreadableAnswer
-        self.answer = self._lock.open(self._asked.unique_id, said.sealed.enc, said.sealed.ct)
+        self.answer = self._opened(said)
+        self._stands = True
         return 0.0
 
+    def _opened(self, said: FeedbackAnswer) -> str:
+        sealed = said.sealed or Sealed("", "")
+        try:
+            return self._lock.open(self._asked.unique_id, sealed.enc, sealed.ct)
+        except UnreadableAnswer:
+            if self._used is not None:
+                raise self._used from None
+            raise
+
     def refused(self, error: HoldshortError) -> None:
-        """Go on after a refusal that asking again mends, once: a control plane that knows nothing of the question.
+        """Go on after a refusal that another call mends; each is tried once.
+
+        A control plane that knows nothing of the question is asked again. An id that is used up may be this very
+        question's, answered while the reply to its asking was lost: then the answer opens with this key alone.
 
         Raises:
             HoldshortError: it is any other one.
         """
+        if self._used is not None:
+            raise self._used
         if isinstance(error, FeedbackEnded):
             self._stands = False
-        if not isinstance(error, NotFound) or not self._registered or self._joined_anew:
+        if isinstance(error, RequestIdUsed) and not self._registered:
+            self._used = error
+        elif isinstance(error, NotFound) and self._registered and not self._joined_anew:
+            self._registered, self._joined_anew = False, True
+        else:
             raise error
-        self._registered, self._joined_anew = False, True
 
-    def end(self) -> Call[None] | None:
+    def end(self) -> Call[FeedbackEnd] | None:
         """Forget the key, and the last call to send: it acknowledges the answer, or withdraws the question.
 
         None when nothing of this question is there: under its id may stand another call's.

@@ -66,6 +66,13 @@ class Submitted(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class FeedbackEnd(Struct, frozen=True, kw_only=True):
+    """How a short-lived question ended that was let go of: answered, expired or cancelled."""
+
+    unique_id: str
+    outcome: str
+
+
 def ask_feedback(  # noqa: PLR0913  # what is said of a question, each by its name
     unique_id: str,
     message_for_user: str,
@@ -132,9 +139,13 @@ def feedback_answer(unique_id: str, *, wait: float = 0) -> Call[FeedbackAnswer]:
     return Call(method="GET", path=route, query=query(wait=f"{wait:g}"), hold=wait, reads=FeedbackAnswer)
 
 
-def end_feedback(unique_id: str) -> Call[None]:
-    """Acknowledge an answer that was read, or withdraw a question that is open; nothing when neither is there."""
-    return Call(method="DELETE", path=path("human-feedback", unique_id), reads=type(None))
+def end_feedback(unique_id: str) -> Call[FeedbackEnd]:
+    """Acknowledge an answer that was read, which lets go of it, or withdraw a question that is open.
+
+    Raises:
+        NotFound: this key has asked no such question, or it ended more than an hour ago.
+    """
+    return Call(method="DELETE", path=path("human-feedback", unique_id), reads=FeedbackEnd)
 
 
 def submit_feedback(unique_id: str, response: str, *, submission_id: str | None = None) -> Call[Submitted]:

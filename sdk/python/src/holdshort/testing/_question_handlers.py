@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 
 from holdshort.testing import _questions
+from holdshort.testing._book import Refusal
 from holdshort.testing._visits import Handler, Hold, Visit, invalid, seconds
+
+_LARGEST = 16 * 1024
 
 
 def _ask(visit: Visit) -> Any:
@@ -24,10 +27,13 @@ def _answer(visit: Visit) -> Any:
 
 
 def _end(visit: Visit) -> Any:
-    return _questions.end(visit.book, visit.names["question"])
+    asked = _questions.end(visit.book, visit.names["question"])
+    return {"unique_id": asked.told.unique_id, "outcome": asked.status}
 
 
 def _submit(visit: Visit) -> Any:
+    if len(msgspec.json.encode(visit.body)) > _LARGEST:
+        raise Refusal("body_too_large", f"an answer is at most {_LARGEST} bytes")
     unique_id, response = visit.required("unique_id"), visit.required("response")
     _questions.submit(visit.book, unique_id, response, visit.body.get("submission_id"))
     return {"unique_id": unique_id, "status": "success", "message": "Response submitted"}

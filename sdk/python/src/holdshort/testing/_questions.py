@@ -12,7 +12,6 @@ from holdshort.testing._book import Book, Refusal
 
 _KEPT = timedelta(hours=1)
 _READABLE = timedelta(seconds=30)
-_LARGEST = 16 * 1024
 
 
 class Told(msgspec.Struct, kw_only=True):
@@ -82,8 +81,6 @@ def pending(book: Book) -> list[Asked]:
 
 def submit(book: Book, unique_id: str, response: str, submission_id: str | None = None) -> Asked:
     """Answer a question as a person; the same submission again is the same answer."""
-    if len(response.encode()) > _LARGEST:
-        raise Refusal("body_too_large", f"an answer is at most {_LARGEST} bytes")
     asked = named(book, unique_id)
     if submission_id is not None and asked.submission_id == submission_id:
         return asked
@@ -110,12 +107,13 @@ def read(book: Book, asked: Asked) -> dict[str, Any]:
     return {"outcome": "answered", "sealed": {"enc": enc, "ct": ct}}
 
 
-def end(book: Book, unique_id: str) -> None:
+def end(book: Book, unique_id: str) -> Asked:
     """Acknowledge the answer of a question, or withdraw it."""
     asked = named(book, unique_id)
     asked.sealed = None
     if asked.pending:
         _end(book, asked, "cancelled")
+    return asked
 
 
 def expire(book: Book) -> None:
