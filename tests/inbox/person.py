@@ -10,7 +10,7 @@ from tests.app import Api
 
 COOKIE = "__Host-holdshort"
 _META = re.compile(r'<meta name="csrf" content="([^"]+)">')
-_SET = re.compile(rf"{COOKIE}=([^;]*);")
+_SET = re.compile(rf'{COOKIE}="?([^;"]*)"?;')
 
 
 class Person:
