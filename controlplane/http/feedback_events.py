@@ -1,10 +1,11 @@
 """The stream of short-lived questions: first those that wait, then each as it is asked and as it ends."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Request, get
+from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from controlplane.domain.feedback import Question
@@ -17,22 +18,27 @@ ASKED = "blocking_human_feedback"
 RESOLVED = "human_feedback_resolved"
 
 
+From = Annotated[
+    Literal["now"] | None, QueryParameter(name="from", description="`now`: without those that wait already.")
+]
+
+
 @get("/api/human-feedback/events", media_type="text/event-stream")
-async def stream_feedback(request: Request[Any, Any, Any]) -> Stream:
+async def stream_feedback(request: Request[Any, Any, Any], start: From = None) -> Stream:
     """Every question that waits for a person, from those that do now on, and how each ends; never an answer."""
-    body = _events(runtime_of(request), presented_of(request))
+    body = _events(runtime_of(request), presented_of(request), anew=start == "now")
     return Stream(
         body, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
 
 
-async def _events(runtime: Runtime, presented: Presented | None) -> AsyncIterator[bytes]:
+async def _events(runtime: Runtime, presented: Presented | None, *, anew: bool) -> AsyncIterator[bytes]:
     with runtime.board.listening() as ear:
         over = _Over(ear)
         with runtime.keys.holding(presented, over.end):
             yield b": holdshort\n\n"
             # The board may have changed while that was sent: what it tells of a question twice is the same.
-            for question in runtime.board.questions():
+            for question in [] if anew else runtime.board.questions():
                 yield _asked(question)
             async for event in _changes(runtime, ear, over.is_it):
                 yield event

@@ -25,6 +25,7 @@ STATUSES = {
     "execute_async": {"202"},
     "register_node": {"201"},
     "shut_down_node": {"202"},
+    "ask_feedback": {"200", "201"},
 }
 
 
@@ -163,9 +164,8 @@ async def test_near_valid_nonsense_never_ends_in_a_5xx(document: dict[str, Any],
             for path, method, operation in operations(document):
                 if path.endswith("/events"):
                     continue
-                where = path.format(
-                    execution_id="run-1", node_id="node-1", approval_id=approval, delivery_id="dlv_1", target="node-1.a"
-                )
+                ids = {"execution_id": "run-1", "node_id": "node-1", "delivery_id": "dlv_1", "target": "node-1.a"}
+                where = path.format(approval_id=approval, unique_id="a", **ids)
                 query = {
                     each["name"]: nonsense.text() for each in operation.get("parameters", []) if each["in"] == "query"
                 }

@@ -225,7 +225,9 @@ def _shorten(case: Case, sent: dict[str, Any]) -> None:
     if any(each.name == "wait" for each in case.operation.query):
         sent.setdefault("params", {}).setdefault("wait", LONGEST_WAIT)
     for place in (sent.get("params"), sent.get("json")):
-        if isinstance(place, dict) and _number(place.get("wait")) > LONGEST_WAIT:
+        if isinstance(place, dict) and place.get("wait") is True:
+            place["wait"] = False
+        elif isinstance(place, dict) and _number(place.get("wait")) > LONGEST_WAIT:
             place["wait"] = LONGEST_WAIT
 
 

@@ -112,6 +112,11 @@ CALLS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "/approvals/apr_1/expire", {}),
     ("POST", "/approvals/apr_1/callback", {"callback_url": "http://127.0.0.1:9/"}),
     ("POST", "/deliveries/dlv_1/redrive", {}),
+    ("POST", "/human-feedback", {"unique_id": "f-1", "message_for_user": "m", "wait": True}),
+    ("GET", "/human-feedback/f-1/answer", None),
+    ("DELETE", "/human-feedback/f-1", None),
+    ("POST", "/api/human-feedback/submit", {"unique_id": "f-1", "response": "r"}),
+    ("GET", "/api/human-feedback/pending", None),
 ]
 
 
@@ -120,7 +125,7 @@ async def test_every_route_says_503_while_it_is_away_and_all_comes_back_by_itsel
         approval = await api.asked()
         await proxy.cut()
         for method, path, body in CALLS:
-            reply = await api.client.request(method, f"/api/v1{path}", json=body)
+            reply = await api.client.request(method, path if path.startswith("/api/") else f"/api/v1{path}", json=body)
             assert unavailable(reply), path
         assert unavailable(await api.webhook({"requestId": "q-1", "decision": "approved"}))
         assert unavailable(await api.client.get("/health/ready"))

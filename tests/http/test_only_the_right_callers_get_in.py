@@ -36,6 +36,7 @@ ALLOWED: dict[Access, set[str]] = {
     Access.EXECUTE: {"agent"},
     Access.CANCEL: {"agent", "review", "admin"},
     Access.WITHDRAW: {"agent", "review"},
+    Access.FEEDBACK: {"agent"},
     Access.REVIEW: {"review"},
     Access.READ: {"agent", "review", "admin"},
     Access.RUNS: {"agent", "review", "admin"},
@@ -69,13 +70,19 @@ async def call(api: Api, method: str, path: str, key: str | None, body: Any = No
     content = None if method == "GET" else b"{}" if body is None else body
     if content is not None:
         headers["Content-Type"] = "application/json"
-    return await api.client.request(method, f"/api/v1{path}", headers=headers, content=content)
+    return await api.client.request(method, under(path), headers=headers, content=content)
+
+
+def under(path: str) -> str:
+    """A path as it is asked; most stand under one prefix."""
+    return path if path.startswith("/api/") else f"/api/v1{path}"
 
 
 def walk() -> list[tuple[str, str, Access]]:
     """Every method and path of the API, with what the table says it is for; ids are those of nothing."""
     names = {"{execution_id:str}": "run-1", "{approval_id:str}": "apr_0", "{delivery_id:str}": "dlv_0"}
     names |= {"{node_id:str}": "node-1", "{target:str}": "node-1.work", "/events": "/events?from=never"}
+    names |= {"{unique_id:str}": "f-1"}
     found = []
     for purpose, handlers in TABLE.items():
         for handler in handlers:

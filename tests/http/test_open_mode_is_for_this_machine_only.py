@@ -15,7 +15,7 @@ from controlplane.services import access
 from controlplane.services.access import Wanted
 from tests.app import SECRET, Api, in_process, problem, served, until
 from tests.figures import Figures
-from tests.http.test_only_the_right_callers_get_in import walk
+from tests.http.test_only_the_right_callers_get_in import under, walk
 from tests.keys import SETUP, sent
 from tests.postgres import Database
 
@@ -84,7 +84,7 @@ async def make_key(api: Api, scope: str) -> str:
 
 def every_call() -> list[tuple[str, str]]:
     """A method and path of every route there is, and some that there are not."""
-    routed = [(method, f"/api/v1{path}") for method, path, _ in walk()]
+    routed = [(method, under(path)) for method, path, _ in walk()]
     others = ["/health/live", "/health/ready", "/openapi.json", "/openapi", "/", "/metrics", "/inbox", "/nothing"]
     return [*routed, *(("GET", path) for path in others), ("PUT", "/")]
 

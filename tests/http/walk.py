@@ -38,10 +38,13 @@ CAPS = {
     "cancel_execution": MIB,
     "wait_for_any": MIB,
     "batch_status": MIB,
+    "ask_feedback": MIB,
+    "submit_feedback": 16 * 1024,
 }
 # What these are sent is read and dropped.
 DROPPED = {"take_logs", "refuse_identity"}
-BODYLESS = {"withdraw", "expire", "redrive_delivery"}
+BODYLESS = {"withdraw", "expire", "redrive_delivery", "end_feedback"}
+PUBLIC_KEY = "j0DFrbaPJWJK5bIU6nZ6bslNgp09e14a0bpvPiE4KF8="
 GOOD: dict[str, dict[str, Any]] = {
     "request_approval": {"approval_request_id": "q-9"},
     "request_approval_of_node": {"approval_request_id": "q-9"},
@@ -53,6 +56,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "add_note": {"message": "m"},
     "hand_back": {"instance_id": "i", "executions": []},
     "take_awaiter_status": {"status": "waiting"},
+    "ask_feedback": {"unique_id": "f-9", "message_for_user": "m", "public_key": PUBLIC_KEY},
+    "submit_feedback": {"unique_id": "f-9", "response": "r"},
 }
 NAMES = {
     "execution_id": "run-1",
@@ -60,6 +65,7 @@ NAMES = {
     "approval_id": "apr_0",
     "delivery_id": "dlv_0",
     "target": "node-1.work",
+    "unique_id": "f-1",
 }
 _PARAMETER = re.compile(r"\{(\w+):str\}")
 
@@ -81,7 +87,7 @@ class Call(NamedTuple):
 
     def at(self, **values: str) -> str:
         """The path with its parameters filled in, those not given with something good."""
-        prefix = "" if self.path.startswith("/health") else "/api/v1"
+        prefix = "" if self.path.startswith(("/health", "/api/")) else "/api/v1"
         return prefix + _PARAMETER.sub(lambda found: values.get(found[1], NAMES[found[1]]), self.path)
 
 

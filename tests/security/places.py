@@ -29,6 +29,12 @@ HOLDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("nodes", "reasoners"): frozenset({"schema"}),
     ("notes", "tags"): frozenset({"note"}),
     ("steps", "result"): frozenset({"step"}),
+    # The words of a short-lived question, while it is pending; what a person answers stands nowhere at all.
+    ("feedback", "message"): frozenset({"question"}),
+    ("feedback", "options"): frozenset({"question"}),
+    ("feedback", "session_id"): frozenset({"session"}),
+    # Its sender's own name for an answer, and nothing made from it.
+    ("feedback", "submission_id"): frozenset({"submission"}),
     # History says what a person said: the beginning of their feedback, why a run was cancelled, and an agent's notes.
     ("history", "data"): frozenset({"feedback", "reason", "note"}),
 }

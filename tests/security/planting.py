@@ -14,6 +14,7 @@ from holdshort.webhooks import sign
 
 from controlplane.domain import keys
 from controlplane.http.routes import TABLE
+from tests.http.walk import PUBLIC_KEY
 from tests.security.canaries import Aviary
 from tests.security.recipes import RECIPES, Ids, Recipe
 
@@ -38,7 +39,7 @@ class Route(NamedTuple):
 
     def at(self, values: dict[str, str]) -> str:
         """The path with values for its names, under the prefix of the API."""
-        prefix = "" if self.path.startswith("/health") else "/api/v1"
+        prefix = "" if self.path.startswith(("/health", "/api/")) else "/api/v1"
         named: list[str] = _PLACE.findall(self.path)
         return prefix + reduce(lambda path, name: path.replace(f"{{{name}:str}}", values[name]), named, self.path)
 
@@ -90,7 +91,7 @@ class Caller:
         parts = [b""]
         status = 0
         # From another address each time, so that what is limited by address never is.
-        streams = path.startswith("/api/v1/events")
+        streams = path.partition("?")[0].endswith("/events")
         headers = {"X-Forwarded-For": f"203.0.113.{os.urandom(1)[0]}"} | headers
         try:
             async with self.client.stream(
@@ -226,6 +227,7 @@ async def staged(caller: Caller, number: int, receiver: str, agent: str) -> Ids:
         delivery_id="dlv_0",
         receiver=receiver,
         agent=agent,
+        unique_id=f"f-{number}",
     )
     plant = caller.aviary.plant
     body: dict[str, Any] = {"node_id": ids.node_id, "input": {"i": plant("input")}}
@@ -238,6 +240,8 @@ async def staged(caller: Caller, number: int, receiver: str, agent: str) -> Ids:
         f"/executions/{ids.execution_id}/request-approval",
         asking(caller.aviary, ids) | {"approval_request_id": ids.request_id},
     )
+    about = {"unique_id": ids.unique_id, "message_for_user": plant("question"), "public_key": PUBLIC_KEY}
+    await post(caller, "/human-feedback", about | {"session_id": plant("session")})
     return ids._replace(approval_id=asked["approval_id"])
 
 

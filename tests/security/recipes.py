@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tests.http.walk import PUBLIC_KEY
 from tests.security.canaries import Aviary
 
 Body = Any
 
 
 class Ids(NamedTuple):
-    """What stands already: a run that has asked and one that works, a node with an instance, a dead delivery."""
+    """What stands already: a run that has asked and one that works, a node with an instance, a dead delivery, and a
+    short-lived question.
+    """
 
     execution_id: str
     working_id: str
@@ -20,6 +23,7 @@ class Ids(NamedTuple):
     delivery_id: str
     receiver: str
     agent: str
+    unique_id: str
 
 
 class Recipe(NamedTuple):
@@ -76,6 +80,22 @@ def input_of(a: Aviary, ids: Ids) -> Body:
     return {"input": {"i": a.plant("input")}, "context": {"c": a.plant("unknown")}}
 
 
+def asking_a_person(a: Aviary, ids: Ids) -> Body:
+    words = {"message_for_user": a.plant("question"), "options": [a.plant("question"), "other"]}
+    return words | {
+        "unique_id": f"{ids.unique_id}-more",
+        "public_key": PUBLIC_KEY,
+        "session_id": a.plant("session"),
+        "execution_id": ids.execution_id,
+        "unknown": a.plant("unknown"),
+    }
+
+
+def answering_an_agent(a: Aviary, ids: Ids) -> Body:
+    answer = {"unique_id": ids.unique_id, "response": a.plant("answer")}
+    return answer | {"submission_id": a.plant("submission"), "unknown": a.plant("unknown")}
+
+
 RECIPES: dict[str, Recipe] = {
     "live": Recipe("none"),
     "ready": Recipe("none"),
@@ -127,6 +147,12 @@ RECIPES: dict[str, Recipe] = {
     "decide": Recipe("review", deciding),
     "decide_for_execution": Recipe("review", deciding),
     "list_parked": Recipe("review"),
+    "ask_feedback": Recipe("agent", asking_a_person),
+    "feedback_answer": Recipe("agent"),
+    "end_feedback": Recipe("agent", lambda a, _: {"unknown": a.plant("unknown")}),
+    "submit_feedback": Recipe("review", answering_an_agent),
+    "pending_feedback": Recipe("review"),
+    "stream_feedback": Recipe("review"),
     "approval_status": Recipe("agent"),
     "approval_status_of_node": Recipe("agent"),
     "wait_for_any": Recipe(

@@ -91,9 +91,10 @@ def signed(raw: bytes) -> dict[str, str]:
 
 
 async def attack(agent: Caller, route: Route, approval: str, body: Body) -> int:
-    path = route.at(execution_id="run-1", approval_id=approval, node_id="node-1", target="node-1.work", delivery_id="d")
+    names = {"execution_id": "run-1", "approval_id": approval, "node_id": "node-1", "target": "node-1.work"}
+    path = route.at(**names, delivery_id="d", unique_id="f-1")
     raw = json.dumps(body(approval)).encode()
-    path += "?from=never" if route.path == "/events" else ""
+    path += "?from=never" if route.path.endswith("/events") else ""
     return (await agent(route.method, path, raw, **signed(raw))).status_code
 
 

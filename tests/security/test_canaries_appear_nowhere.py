@@ -38,7 +38,7 @@ SCOPES = {
 }
 # Who calls must still be known while everything else is broken.
 KEPT_WHOLE = {"api_keys", "key_secrets", "node_owners", "senders", "sender_secrets", "alembic_version"}
-TAKE_NO_BODY = {"expire", "withdraw", "redrive_delivery"}
+TAKE_NO_BODY = {"expire", "withdraw", "redrive_delivery", "end_feedback"}
 BROKEN = [table for table in metadata.tables if table not in KEPT_WHOLE]
 
 

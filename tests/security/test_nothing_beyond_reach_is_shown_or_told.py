@@ -9,10 +9,12 @@ import pytest
 
 from tests.app import Api, in_process, problem
 from tests.figures import Figures
+from tests.http.walk import PUBLIC_KEY
 from tests.postgres import Database
 from tests.security.callers import Caller, Route, caller, count, routes
 
 NOWHERE = {"execution_id": "run-0", "approval_id": "apr_0", "node_id": "node-0", "delivery_id": "dlv_0"}
+NOWHERE["unique_id"] = "f-0"
 # A body that its route takes, bodies that it refuses at different points, and none at all.
 WHOLE: dict[str, Any] = {
     "approval_request_id": "q",
@@ -80,9 +82,15 @@ async def test_every_route_answers_of_anothers_as_of_what_does_not_exist(
     reviewer = await caller(api, "review")
     await reviewer.must("POST", f"/approvals/{ended}/decision", {"decision": "rejected"})
     before = [await reviewer.must("GET", f"/approvals/{each}") for each in (pending, ended)]
+    for number, mine in enumerate(("f-1", "f-3")):
+        asked = {"unique_id": mine, "message_for_user": "m", "public_key": PUBLIC_KEY}
+        await owner.must("POST", "/human-feedback", asked)
+        if number:
+            submitted = {"unique_id": mine, "response": "r"}
+            await reviewer.must("POST", "/api/human-feedback/submit", submitted)
     theirs = [
-        {"execution_id": run, "approval_id": approval, "node_id": "node-1", "delivery_id": "dlv_1"}
-        for run, approval in (("run-1", pending), ("run-3", ended))
+        {"execution_id": run, "approval_id": approval, "node_id": "node-1", "delivery_id": "dlv_1", "unique_id": mine}
+        for run, approval, mine in (("run-1", pending, "f-1"), ("run-3", ended, "f-3"))
     ]
     compared = 0
     for route in routes():
