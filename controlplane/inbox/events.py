@@ -11,6 +11,7 @@ from litestar.response import Stream
 from controlplane.domain.errors import CrossOrigin, DatabaseUnavailable, FieldFault
 from controlplane.domain.ids import names_approval
 from controlplane.domain.keys import Scope
+from controlplane.edge import paging
 from controlplane.edge.deps import AnyRequest, runtime_of
 from controlplane.inbox import telling
 from controlplane.inbox.cards import card
@@ -70,7 +71,7 @@ async def look_again(request: Request[Any, Any, Any]) -> Response[bytes]:
         FieldFault: more than 100 are named, or something that is no approval's id.
     """
     named = [part for part in request.query_params.get("ids", "").split(",") if part]
-    if len(named) > MOST_ASKED_FOR or not all(names_approval(each) and each.isprintable() for each in named):
+    if len(named) > MOST_ASKED_FOR or not all(map(_is_approval, named)):
         raise FieldFault("ids", f"must be at most {MOST_ASKED_FOR} ids of approvals, divided by commas")
     async with looking(request) as conn:
         found = await standing.among(conn, named)
@@ -106,3 +107,7 @@ async def _first(held: Held, draw: Draw) -> tuple[int | None, bytes]:
         await desk.after(desk.place, AGAIN_SECONDS)
         return None, b""
     return place, telling.hello(now, waiting, list(cards)) + b"".join(each.drawn(draw) for each in cards.values())
+
+
+def _is_approval(text: str) -> bool:
+    return names_approval(text) and text.isascii() and text.isprintable() and len(text) <= paging.MAX_TEXT

@@ -53,7 +53,7 @@ def event(name: str, data: object) -> bytes:
 
 
 def hello(now: datetime, waiting: int, questions: list[str]) -> bytes:
-    """The first event: the time here, how many wait, which short-lived questions are open; a page finds what it missed."""
+    """The first event: the time, how many wait, and which short-lived questions are open."""
     data = {"now": now, "waiting": waiting, "feedback": len(questions), "questions": questions}
     return event("hello", data)
 

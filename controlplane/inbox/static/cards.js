@@ -1,5 +1,5 @@
 // Short-lived questions. An answer is in its one field and in what is sent, and in nothing that outlives either.
-import { all, fresh, isSteady, made, named, one, parsed, touch } from "./dom.js";
+import { SETTLED_MS, all, fresh, isSteady, made, named, one, parsed, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import * as notice from "./notice.js";
 import { isFree, whenFree } from "./still.js";
@@ -31,17 +31,18 @@ export function asked({ unique_id: id, html }) {
 export function resolved({ unique_id: id, words }) {
   shut.add(id);
   const card = named("data-feedback", id);
-  if (card && !card.dataset.closed && !card.dataset.sending) close(card, words);
+  if (card && !isOver(card)) close(card, words);
 }
 
 // Of the cards on the page those stay open that are among these.
 export function only(ids) {
   const open = new Set(ids);
   for (const card of cards().filter((each) => !open.has(each.dataset.feedback))) {
-    if (!card.dataset.closed && !card.dataset.sending) close(card, say("question-over"));
+    if (!isOver(card)) close(card, say("question-over"));
   }
 }
 
+const isOver = (card) => "closed" in card.dataset || "sending" in card.dataset;
 const isList = () => document.body.dataset.page === "list";
 
 function put(card) {
@@ -53,6 +54,14 @@ function put(card) {
   prepare(card);
   clock.draw(card);
   announce(say("question-new"));
+  hold(card);
+}
+
+// A button that has just come up under a finger is not what the finger meant.
+function hold(card) {
+  const found = all("button", card);
+  for (const button of found) button.disabled = true;
+  setTimeout(() => "sending" in card.dataset || found.forEach((button) => (button.disabled = false)), SETTLED_MS);
 }
 
 function prepare(card) {
@@ -74,7 +83,7 @@ function prepare(card) {
 
 function submit(event, card) {
   event.preventDefault();
-  if (!isSteady(card) || card.dataset.sending) return;
+  if (!isSteady(card) || "sending" in card.dataset) return;
   const form = event.target;
   const pressed = event.submitter?.name === "response" ? event.submitter : null;
   if (pressed && form.dataset.pressed && form.dataset.pressed !== place(pressed)) form.elements.submission_id.value = fresh();
@@ -102,10 +111,8 @@ async function send(card, body, action) {
 async function post(action, body) {
   try {
     const reply = await fetch(action, { method: "POST", body, headers: { Accept: "application/json" }, cache: "no-store" });
-    if (reply.ok) return { ok: true };
-    if (reply.status >= 502) return null;
-    const problem = await reply.json();
-    return { ok: false, code: problem.error, message: problem.message };
+    const said = await reply.json();
+    return reply.status >= 502 ? null : { ok: reply.ok, code: said.error, message: said.message };
   } catch {
     return null;
   }

@@ -1,5 +1,5 @@
 // The decision on one approval: a first press arms a verdict, a second one sends it, and what was typed is kept.
-import { all, isSteady, made, one, parsed, touch } from "./dom.js";
+import { all, made, one, parsed, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import { settledAmong } from "./rows.js";
 import { announce, say } from "./words.js";
@@ -35,11 +35,11 @@ export function arm(verdict, quietly = false) {
   const chosen = buttons().find((button) => button.value === verdict && !button.disabled);
   if (!form() || sending || (verdict && !chosen)) return false;
   form().dataset.armed = verdict;
+  hidden("confirmed").value = verdict;
   for (const button of buttons()) {
     button.toggleAttribute("data-armed", button === chosen);
     button.setAttribute("aria-pressed", String(button === chosen));
   }
-  if (chosen) touch(chosen);
   hint(chosen ? say("armed", { verdict: chosen.dataset.label ?? chosen.textContent.trim() }) : "");
   if (chosen && !quietly) announce(hintText());
   return true;
@@ -54,9 +54,10 @@ function pressed(event) {
   const button = event.target.closest?.("form[data-decide] button[name=verdict]");
   if (!button || sending) return;
   event.preventDefault();
-  if (!isSteady(article())) return;
-  if (armed() !== button.value) arm(button.value);
-  else if (isSteady(button)) send(button);
+  // The second half of a double click is no second press.
+  if (event.detail > 1) return;
+  if (armed() === button.value) send(button);
+  else arm(button.value);
 }
 
 // Only a press of a button comes here otherwise, so that nothing is sent by Enter in a field.
@@ -85,7 +86,6 @@ function fold() {
 async function send(button) {
   const body = new URLSearchParams(new FormData(form()));
   body.set("verdict", button.value);
-  body.set("confirmed", button.value);
   busy(true);
   try {
     const reply = await fetch(form().action, { method: "POST", body, cache: "no-store" });
@@ -155,6 +155,13 @@ function hint(text) {
     form().append(place);
   }
   if (place) place.textContent = text;
+}
+
+function hidden(name) {
+  const found = one(`input[name="${name}"]`, form());
+  if (found) return found;
+  form().append(made("input", "", { type: "hidden", name }));
+  return hidden(name);
 }
 
 const hintText = () => one("[data-hint]", form())?.textContent ?? "";

@@ -25,6 +25,6 @@ export function fresh() {
 
 // When an element appeared or moved: for a moment after that nothing acts on it.
 const since = new WeakMap();
-const SETTLED_MS = 600;
+export const SETTLED_MS = 600;
 export const touch = (element) => since.set(element, performance.now());
 export const isSteady = (element) => performance.now() - (since.get(element) ?? -SETTLED_MS) >= SETTLED_MS;
