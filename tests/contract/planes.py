@@ -66,7 +66,7 @@ async def listening(agent: Agent) -> AsyncIterator[None]:
     """The agent on a loopback port of its own, as `agent.run` serves it, without its signal handlers."""
     server = server_for(agent, "127.0.0.1", 0, 1)
     task = asyncio.create_task(server._serve())
-    await until(lambda: _value(server.started or task.done()), bool)
+    await until(lambda: value(server.started or task.done()), bool)
     try:
         yield
     finally:
@@ -95,6 +95,15 @@ async def asked(client: AsyncClient, request_id: str, *, count: int = 1, round_:
     return await until(look, lambda found: len(found) == count)
 
 
+async def questioned(client: AsyncClient, unique_id: str) -> holdshort.FeedbackQuestion:
+    """The short-lived question under an id, once it waits for a person."""
+
+    async def look() -> list[holdshort.FeedbackQuestion]:
+        return [each for each in (await client.pending_feedback()).requests if each.unique_id == unique_id]
+
+    return (await until(look, bool))[0]
+
+
 async def until(look: Callable[[], Awaitable[Value]], holds: Callable[[Value], bool]) -> Value:
     """What `look` returns, once it holds; raises TimeoutError after 20 s."""
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -103,5 +112,6 @@ async def until(look: Callable[[], Awaitable[Value]], holds: Callable[[Value], b
         return found
 
 
-async def _value(value: Value) -> Value:
-    return value
+async def value(found: Value) -> Value:
+    """What is there already, for `until`."""
+    return found

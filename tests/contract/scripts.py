@@ -15,7 +15,7 @@ SOON = 1.0 / 3600
 # What differs by nature: ids that the control plane makes, its clock, its address, and its sentences.
 VOLATILE = {
     "approval_id", "requested_at", "responded_at", "expires_at", "created_at", "started_at", "updated_at", "ended_at",
-    "request_url", "approval_request_url", "history", "at",
+    "request_url", "approval_request_url", "history", "at", "enc", "ct",
 }  # fmt: skip
 
 
@@ -24,8 +24,14 @@ class Does(Protocol):
 
     async def __call__(self, method: str, /, *args: Any, **kwargs: Any) -> Any: ...
 
-    async def pass_deadline(self, approval_id: str) -> None:
-        """Wait, or move the clock, past the deadline of an approval that was asked with SOON."""
+    async def pass_deadline(self, asked_id: str) -> None:
+        """Wait, or move the clock, past the deadline of an approval asked with SOON, or a question of 5 s."""
+
+    async def waiting(self, unique_id: str) -> None:
+        """Keep how a short-lived question is shown to people; nothing where it is not."""
+
+    def keep(self, value: object) -> None:
+        """Keep what a script found out by itself."""
 
 
 class Ids(NamedTuple):
@@ -65,6 +71,13 @@ class Doing:
             return error
         self.transcript.append((method, steady(msgspec.to_builtins(returned))))
         return returned
+
+    async def waiting(self, unique_id: str) -> None:
+        found = [each for each in (await self._client.pending_feedback()).requests if each.unique_id == unique_id]
+        self.transcript.append(("waiting", steady(msgspec.to_builtins(found))))
+
+    def keep(self, value: object) -> None:
+        self.transcript.append(("kept", value))
 
 
 def steady(value: Any) -> Any:

@@ -2,6 +2,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from holdshort import (
     NotFound,
     Question,
     Registration,
+    RequestIdUsed,
     Verdict,
 )
+from holdshort._seals import Lock
 from holdshort.webhooks import sign
 
 from tests.contract.planes import SECRET, Plane
@@ -89,6 +92,7 @@ async def test_every_method_reaches_its_route(do: Walker, fresh: Name):
     await outside(do, run, node)
     await steps(do, run, node)
     await nodes(do, node)
+    await short_lived(do, run)
     assert do.unvisited() == set()
     seen = await do.events(execution_id=run)
     assert (seen[0], seen[-1]) == ("execution.created", "execution.succeeded")
@@ -179,6 +183,21 @@ async def steps(do: Do, run: str, node: str) -> None:
     assert ([each.name for each in page.steps], page.next_after) == (["analyse"], None)
 
 
+async def short_lived(do: Do, run: str) -> None:
+    lock, name = Lock(), f"q-{run}"
+    asked = await do("ask_feedback", name, "Which?", lock.public_key, options=["A", "B"], execution_id=run)
+    assert (asked.unique_id, asked.expires_at - asked.created_at) == (name, timedelta(seconds=300))
+    assert (await do("feedback_answer", name, wait=0.05)).outcome == "pending"
+    (shown,) = [each for each in (await do("pending_feedback")).requests if each.unique_id == name]
+    assert (shown.message_for_user, shown.kind, shown.options) == ("Which?", "multiple_choice", ["A", "B"])
+    assert (await do("submit_feedback", name, "b", submission_id="s")).status == "success"
+    sealed = (await do("feedback_answer", name, wait=5)).sealed
+    assert lock.open(name, sealed.enc, sealed.ct) == "B"
+    assert (await do("end_feedback", name)).outcome == "answered"
+    with pytest.raises(RequestIdUsed):
+        await do("human_feedback", "Which?", name)
+
+
 async def nodes(do: Do, node: str) -> None:
     coming = Registration(
         node_id=f"{node}-2",
@@ -220,6 +239,8 @@ async def nodes(do: Do, node: str) -> None:
         ("get_node", ["never"], NotFound, "node_not_found"),
         ("heartbeat", ["never", "none"], NotFound, "node_not_found"),
         ("execute", ["never", "work"], NotFound, "node_not_found"),
+        ("feedback_answer", ["never"], NotFound, "request_not_found"),
+        ("submit_feedback", ["never", "x"], NotFound, "request_not_found"),
     ],
 )
 async def test_a_refusal_is_the_error_that_its_code_names(

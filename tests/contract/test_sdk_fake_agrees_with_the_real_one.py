@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from holdshort import Agent, Approval, AsyncClient, HoldshortError, Question, Registration, Verdict
+from holdshort import Agent, Approval, AsyncClient, FeedbackExpired, HoldshortError, Question, Registration, Verdict
 from holdshort.testing import ControlPlane
 
+from tests.contract import feedback_scripts  # noqa: F401  # its scripts are played too
 from tests.contract.planes import Plane, asked
 from tests.contract.scripts import SCRIPTS, Doing, Ids, Script
 
@@ -20,11 +21,15 @@ async def test_the_control_plane_in_memory_answers_as_the_real_one(
     ids = Ids(fresh("run"), fresh("node"))
     memory = ControlPlane()
 
-    async def advance(_approval_id: str) -> None:
-        memory.advance(seconds=2)
+    async def advance(_asked_id: str) -> None:
+        memory.advance(seconds=5)
 
-    async def wait(approval_id: str) -> None:
-        assert (await client.wait_for_approvals([approval_id], wait=10)).approvals
+    async def wait(asked_id: str) -> None:
+        if asked_id.startswith("apr_"):
+            assert (await client.wait_for_approvals([asked_id], wait=10)).approvals
+            return
+        with pytest.raises(FeedbackExpired):
+            await client.feedback_answer(asked_id, wait=10)
 
     fake = Doing(AsyncClient(transport=memory.transport), advance)
     await script(fake, ids)

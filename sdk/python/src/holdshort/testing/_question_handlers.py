@@ -21,8 +21,8 @@ def _ask(visit: Visit) -> Any:
 
 
 def _answer(visit: Visit) -> Any:
-    asked = _questions.named(visit.book, visit.names["question"])
     longest = seconds(visit.query.get("wait", 0))
+    asked = _questions.named(visit.book, visit.names["question"])
     return Hold(lambda: not asked.pending, lambda: _questions.read(visit.book, asked), longest)
 
 

@@ -9,6 +9,7 @@ from holdshort._choices import NO_WORDS, YES_WORDS, Choices, check_question, che
 from holdshort._errors import InvalidField
 from holdshort._seals import seal
 from holdshort.testing._book import Book, Refusal
+from holdshort.testing._visits import invalid
 
 _KEPT = timedelta(hours=1)
 _READABLE = timedelta(seconds=30)
@@ -176,9 +177,14 @@ def _label(labels: tuple[str, ...], response: str) -> str | None:
 def _checked(told: Told) -> Choices:
     try:
         check_question(told.unique_id, told.message_for_user, told.timeout_seconds)
-        return checked_choices(told.kind, told.options, told.yes_label, told.no_label)
+        choices = checked_choices(told.kind, told.options, told.yes_label, told.no_label)
     except InvalidField as fault:
         raise Refusal("invalid_field", fault.message, errors=fault.details["errors"]) from fault
+    try:
+        seal(told.public_key, told.unique_id, "something")
+    except ValueError as fault:
+        raise invalid("public_key", "must be an X25519 public key in base64") from fault
+    return choices
 
 
 def _check_alive(asked: Asked) -> None:
