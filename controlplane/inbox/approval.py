@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from controlplane.domain.errors import ApprovalNotFound
 from controlplane.domain.ids import names_approval
-from controlplane.inbox import present, present_approval
+from controlplane.inbox import present, present_approval, present_payload, present_timeline
 from controlplane.inbox.deps import looking
+from controlplane.inbox.present_payload import Payload
+from controlplane.inbox.present_text import host_of, web_address
 from controlplane.inbox.rendering import page
 from controlplane.services import approvals as service
 from controlplane.storage import clock, executions, history, inbox_approvals, inbox_lists
@@ -19,6 +21,8 @@ from controlplane.storage.engine import Connection
 from controlplane.storage.executions import Note, Run
 from controlplane.storage.history import Entry
 from controlplane.storage.inbox_approvals import Beside, Presence, Round, Telling
+
+MOST_NOTES = 20
 
 
 class Looked(Struct, frozen=True, kw_only=True):
@@ -39,15 +43,17 @@ class Looked(Struct, frozen=True, kw_only=True):
 class Typed(Struct, frozen=True, kw_only=True):
     """What a person has typed and pressed so far, kept in the form whatever becomes of it.
 
-    `armed` is the verdict that waits for its confirmation; `fault` why the form was not taken, in a template's word;
-    `faults` why single fields were not.
+    `armed` is the verdict that waits for its confirmation; `fault` says in a word why the form was not taken, `faults`
+    why single fields were not; `late` is the verdict that came after another one; `seen_digest` is the payload's that
+    they had before them.
     """
 
     feedback: str = ""
     read: bool = False
     armed: str | None = None
     fault: str | None = None
-    values: dict[str, str] = {}
+    late: str | None = None
+    values: dict[str, list[str]] = {}
     faults: dict[str, str] = {}
     seen_digest: str | None = None
 
@@ -93,18 +99,28 @@ def draw(
 ) -> Response[str]:
     """The page of an approval, with what was typed kept in its form."""
     shown = looked.shown
+    asked_at = web_address(shown.approval_request_url)
     return page(
         request,
         "approval.html",
         status=status,
         shown=shown,
         typed=typed,
-        looked=looked,
         title=present.title_of(shown),
-        settled=present_approval.settled(shown, looked.entries),
+        payload=payload_of(shown),
+        page_of_asker=asked_at,
+        host_of_asker=None if asked_at is None else host_of(asked_at),
         waiting=looked.waiting,
         now=looked.now,
+        **_form(shown),
+        **_outcome(looked, typed),
+        **_around(looked),
     )
+
+
+def payload_of(shown: Shown) -> Payload:
+    """An approval's payload as it is drawn."""
+    return present_payload.payload(shown.payload, shown.payload_digest)
 
 
 def path_approval(approval_id: str) -> str:
@@ -116,3 +132,34 @@ def path_approval(approval_id: str) -> str:
     if not names_approval(approval_id) or not approval_id.isascii() or not approval_id.isprintable():
         raise ApprovalNotFound
     return approval_id
+
+
+def _form(shown: Shown) -> dict[str, Any]:
+    return {"question": False, "kind": present.KINDS[None], "edited": None, "answer": None}
+
+
+def _outcome(looked: Looked, typed: Typed) -> dict[str, Any]:
+    shown = looked.shown
+    return {
+        "settled": present_approval.settled(shown, looked.entries),
+        "then": present_approval.consequences(shown, looked.beside, question=False),
+        "newer": present_approval.newer(looked.rounds, shown),
+        "telling": present_approval.telling(shown, looked.presence, looked.told),
+        "since_seen": present_approval.since_seen(looked.rounds, shown, typed.seen_digest),
+        "late_words": present.OF_VERDICT.get(typed.late or "", "Your answer"),
+        "faults": present.FAULTS,
+    }
+
+
+def _around(looked: Looked) -> dict[str, Any]:
+    run, notes = looked.run, looked.notes
+    return {
+        "run": run,
+        "run_reason": present_timeline.reason(run.status_reason) if run is not None else "",
+        "states": present.RUN_STATES,
+        "beside": looked.beside,
+        "notes": notes[-MOST_NOTES:],
+        "more_notes": max(0, len(notes) - MOST_NOTES),
+        "earlier": present_approval.earlier(looked.rounds, looked.shown, looked.shown.payload),
+        "lines": present_timeline.timeline(looked.entries),
+    }

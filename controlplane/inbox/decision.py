@@ -11,23 +11,29 @@ from typing import Any
 from litestar import Request, Response, post
 from litestar.params import FromPath
 from litestar.response import Redirect
+from msgspec.structs import replace
 
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.cases import Answer
 from controlplane.domain.errors import ApprovalChanged
-from controlplane.inbox.approval import Looked, Typed, draw, look, path_approval
+from controlplane.inbox.approval import Looked, Typed, draw, look, path_approval, payload_of
 from controlplane.inbox.deps import actor_of, runtime_of, transaction
-from controlplane.inbox.forms import form_of
+from controlplane.inbox.forms import form_lists
 from controlplane.inbox.rendering import link, part
 from controlplane.services import approvals as service
 from controlplane.services.approvals import SeenByPerson
+from controlplane.storage.engine import Connection
 
+# A payload that a person edits may have a quarter of a MiB, and each byte takes up to three in a form.
 LIMIT = 1024 * 1024
 MOST_WORDS = 20_000
+VALUE = "value."
+BACK = "back"
 _VERDICTS = {
     status.value: status
     for status in (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.REQUEST_CHANGES)
 }
+_STATUS_OF_FAULT = {"changed": 409}
 
 
 @post("/inbox/{approval_id:str}/decision", status_code=200, include_in_schema=False)
@@ -38,43 +44,75 @@ async def decide(request: Request[Any, Any, Any], approval_id: FromPath[str]) ->
         ApprovalNotFound: no such approval.
     """
     named = path_approval(approval_id)
-    form = await form_of(request, limit=LIMIT)
+    sent = await form_lists(request, limit=LIMIT, repeatable=lambda name: name.startswith(VALUE))
+    form = {name: values[0] for name, values in sent.items()}
+    verdict = _VERDICTS.get(form.get("verdict", ""))
+    typed = _typed(form, sent)
     async with transaction(request) as conn:
         looked = await look(conn, named)
-        typed = _typed(form)
-        verdict = _VERDICTS.get(form.get("verdict", ""))
-        if looked.shown.final:
-            return _stands(request, looked, typed, verdict)
-        typed = _checked(form, looked, typed, verdict)
-        if verdict is None or typed.fault is not None or typed.armed is not None:
-            return draw(request, looked, typed, status=200 if typed.fault is None else 422)
-        answer = Answer(status=verdict, actor=actor_of(request), feedback=typed.feedback)
-        seen = SeenByPerson(payload_digest=looked.shown.payload_digest, round=looked.shown.round)
-        try:
-            await service.decide(conn, named, answer, seen=seen, new_id=runtime_of(request).new_id)
-        except ApprovalChanged:
-            return draw(request, await look(conn, named), typed, status=409)
-        return _stands(request, await look(conn, named), typed, verdict)
-
-
-def _stands(request: Request[Any, Any, Any], looked: Looked, typed: Typed, verdict: ApprovalStatus | None) -> Response[Any]:
-    """What an answer came to: the page with the outcome, or for whoever came second what stands and their own words."""
+        if not looked.shown.final:
+            typed = _checked(form, looked, typed, verdict)
+            if verdict is None or typed.fault is not None or typed.armed is not None:
+                return _again(request, looked, typed)
+            looked, typed = await _apply(request, conn, looked, typed, verdict)
+    if typed.fault is not None:
+        return _again(request, looked, typed)
     if looked.shown.status is verdict:
-        return Redirect(link(request, f"/inbox/{part(looked.shown.approval_id)}"), status_code=303)
-    return draw(request, looked, typed, status=409)
+        return Redirect(link(request, f"/inbox/{part(named)}"), status_code=303)
+    return draw(request, looked, replace(typed, late=form.get("verdict") or "none"), status=409)
 
 
-def _typed(form: Mapping[str, str]) -> Typed:
+async def _apply(
+    request: Request[Any, Any, Any], conn: Connection, looked: Looked, typed: Typed, verdict: ApprovalStatus
+) -> tuple[Looked, Typed]:
+    """Decide, and look again at what stands then: this answer, or the one that was quicker."""
+    shown = looked.shown
+    answer = Answer(status=verdict, actor=actor_of(request), feedback=typed.feedback)
+    seen = SeenByPerson(payload_digest=shown.payload_digest, round=shown.round)
+    try:
+        await service.decide(conn, shown.approval_id, answer, seen=seen, new_id=runtime_of(request).new_id)
+    except ApprovalChanged:
+        typed = replace(typed, fault="changed")
+    return await look(conn, shown.approval_id), typed
+
+
+def _typed(form: Mapping[str, str], sent: Mapping[str, list[str]]) -> Typed:
     return Typed(
         feedback=form.get("feedback", "").replace("\r\n", "\n").strip(),
         read=form.get("read") == "yes",
+        values={name.removeprefix(VALUE): each for name, each in sent.items() if name.startswith(VALUE)},
         seen_digest=form.get("digest"),
     )
 
 
 def _checked(form: Mapping[str, str], looked: Looked, typed: Typed, verdict: ApprovalStatus | None) -> Typed:
-    from msgspec.structs import replace
+    """What was typed, with the first thing that keeps it from being an answer, or armed where only that is missing."""
+    fault = _fault(form, looked, typed, verdict)
+    if fault is not None or verdict is None:
+        return replace(typed, fault=fault)
+    return typed if form.get("confirmed") == verdict else replace(typed, armed=verdict.value)
 
-    if verdict is not None and form.get("confirmed") != verdict:
-        return replace(typed, armed=verdict.value)
-    return typed
+
+def _fault(form: Mapping[str, str], looked: Looked, typed: Typed, verdict: ApprovalStatus | None) -> str | None:
+    shown = looked.shown
+    if form.get("round") != str(shown.round) or form.get("digest") != (shown.payload_digest or ""):
+        return "changed"
+    if verdict is None:
+        return None if form.get("verdict") == BACK else "verdict"
+    if len(typed.feedback) > MOST_WORDS:
+        return "long"
+    if verdict is ApprovalStatus.REQUEST_CHANGES and not typed.feedback:
+        return "comment"
+    return _unread(looked, typed) if verdict is ApprovalStatus.APPROVED else None
+
+
+def _unread(looked: Looked, typed: Typed) -> str | None:
+    payload = payload_of(looked.shown)
+    if payload.fault is not None:
+        return "payload"
+    return "unread" if payload.folds and not typed.read else None
+
+
+def _again(request: Request[Any, Any, Any], looked: Looked, typed: Typed) -> Response[Any]:
+    status = 200 if typed.fault is None else _STATUS_OF_FAULT.get(typed.fault, 422)
+    return draw(request, looked, typed, status=status)

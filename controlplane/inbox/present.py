@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from controlplane.domain.approvals import ApprovalStatus, OnExpiry
+from controlplane.inbox.present_text import pieces
 from controlplane.storage.approvals import Shown
 from controlplane.storage.inbox_lists import Listed
 
@@ -14,6 +15,7 @@ DAY = 24 * HOUR
 _MINUTES_UP_TO = 2 * HOUR
 _HOURS_UP_TO = 2 * DAY
 
+PEOPLE = frozenset({"person", "sender"})
 VERDICTS = {
     ApprovalStatus.APPROVED: "Approved",
     ApprovalStatus.REJECTED: "Rejected",
@@ -22,6 +24,36 @@ VERDICTS = {
     ApprovalStatus.WITHDRAWN: "Withdrawn",
     ApprovalStatus.PENDING: "Waiting",
 }
+# A verdict as what somebody tried.
+OF_VERDICT = {"approved": "Your approval", "rejected": "Your rejection", "request_changes": "Your request for changes"}
+FAULTS = {
+    "verdict": "Nothing was decided: press one of the buttons.",
+    "long": "Your comment has more than 20,000 characters; shorten it.",
+    "comment": "Say what is to change: the agent works from your comment.",
+    "payload": "This payload cannot be approved; reject it, or request changes.",
+    "unread": "Open all that is folded and read it, then say so here.",
+    "values": "Something is not as it must be; see the fields that are marked.",
+}
+RUN_STATES = {
+    "queued": "Waits for its agent",
+    "running": "Runs",
+    "waiting": "Waits for a person",
+    "succeeded": "Finished",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "timeout": "Ran out of time",
+}
+DELIVERY_STATES = {
+    "pending": "On its way",
+    "delivered": "Told",
+    "dead": "Given up",
+    "obsolete": "Not needed any more",
+}
+REDRIVES = {
+    "sent": "It is sent again now, with all its tries before it.",
+    "settled": "It was settled meanwhile, so nothing was sent again.",
+}
+INSTANCE_STATES = {"live": "Connected", "draining": "Stopping", "gone": "Not connected"}
 KINDS = {
     None: "Approval",
     "text": "Question",
@@ -70,7 +102,7 @@ def row(listed: Listed, now: datetime) -> Row:
         urgency=urgency(listed.expires_at, now),
         then=by_itself(listed.on_expiry),
         decided_at=listed.decided_at,
-        by=listed.by if listed.by_kind in {"person", "sender"} else None,
+        by=listed.by if listed.by_kind in PEOPLE else None,
     )
 
 
@@ -139,4 +171,9 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-FOR_TEMPLATES = ("stamp", "exact", "plainly", "left", "ago", "lasting", "urgency", "size", "counted")
+def unmarked(text: str) -> str:
+    """A text for where no mark can be drawn, such as a page's title: its hidden characters stand as their numbers."""
+    return "".join(piece.text for piece in pieces(text))
+
+
+FOR_TEMPLATES = ("stamp", "exact", "plainly", "left", "ago", "lasting", "urgency", "size", "counted", "unmarked")

@@ -1,5 +1,6 @@
 """A payload as fields: every value as it was sent, long ones folded with what remains in sight, nothing left out."""
 
+import difflib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -22,6 +23,7 @@ HEAD_LIST = 20
 # What has more values is drawn as one text: a page of a hundred thousand boxes would help nobody.
 MOST_VALUES = 1500
 RAW_HEAD_LINES = 40
+MOST_COMPARED = 80
 
 PAIRS = (("before", "after"), ("old", "new"))
 
@@ -56,13 +58,24 @@ class Field(Struct, frozen=True):
     value: Value
 
 
+class Line(Struct, frozen=True):
+    """A line of two texts that are compared: `-` was there, `+` is there now, a space for both."""
+
+    sign: Literal["-", "+", " "]
+    text: str
+
+
 class Change(Struct, frozen=True, kw_only=True):
-    """A field that differs between two payloads, or stays; `name` is its path, None on a side where it is not."""
+    """A field that differs between two payloads, or stays; `name` is its path, a side is None where it is not there.
+
+    Two texts of several lines are compared in `lines`.
+    """
 
     name: str
     was: Value | None
     now: Value | None
     same: bool = False
+    lines: Sequence["Line"] = ()
 
 
 class Payload(Struct, frozen=True, kw_only=True):
@@ -121,7 +134,17 @@ def changes(was: JSON, now: JSON, name: str = "") -> list[Change]:
     if isinstance(was, dict) and isinstance(now, dict) and (was or now):
         names = [*was, *(each for each in now if each not in was)]
         return [change for each in names for change in _of_field(was, now, each, name)]
-    return [Change(name=name, was=drawn(was), now=drawn(now), same=alike(was, now))]
+    return [Change(name=name, was=drawn(was), now=drawn(now), same=alike(was, now), lines=compared(was, now))]
+
+
+def compared(was: JSON, now: JSON) -> list[Line]:
+    """Two texts line by line; nothing where that would not help: one line, very many, or what is no text."""
+    if not isinstance(was, str) or not isinstance(now, str) or was == now:
+        return []
+    before, after = was.splitlines(), now.splitlines()
+    if not 2 < len(before) + len(after) <= MOST_COMPARED or len(was) + len(now) > LONG_TEXT * 10:
+        return []
+    return [Line(each[0], each[2:]) for each in difflib.ndiff(before, after, None, None) if each[0] in "-+ "]  # type: ignore[arg-type]
 
 
 def alike(one: JSON, other: JSON) -> bool:

@@ -28,7 +28,9 @@ _HIDDEN = re.compile(
     f"(?P<one>[{_UNSEEN}]|(?<![{_EMOJI}\ufe0f])\u200d|\u200d(?![{_EMOJI}])|(?<=[\ufe00-\ufe0f])\ufe0f)(?P=one)*"
 )
 _URL = rf"https?://[^\s<>\"'`\\^{{|}}{_UNSEEN}\u200d]+"
-_LINK = re.compile(rf"\[(?P<words>[^\[\]\n]{{1,200}})\]\((?P<target>https?://[^\s()<>\"'`\\{_UNSEEN}]+)\)|(?P<bare>{_URL})")
+_LINK = re.compile(
+    rf"\[(?P<words>[^\[\]\n]{{1,200}})\]\((?P<target>https?://[^\s()<>\"'`\\{_UNSEEN}]+)\)|(?P<bare>{_URL})"
+)
 _TRAILING = ".,;:!?)]}*_"
 
 
@@ -102,7 +104,7 @@ def _marked(text: str, left: list[int]) -> Iterator[Piece]:
         plain.append(text[end : match.start()])
         end = match.end()
         count, word = len(match[0]), _code(match["one"])
-        shown = word if count == 1 else f"{word} ×{count}"
+        shown = word if count == 1 else f"{word} \u00d7{count}"
         left[0] -= 1
         if left[0] < 0:
             plain.append(f"⟨{shown}⟩")

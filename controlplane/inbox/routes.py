@@ -7,7 +7,19 @@ A row's handlers name their whole path (`/inbox/...`). A handler that a script c
 from litestar.handlers import HTTPRouteHandler
 
 from controlplane.domain.access import Access
-from controlplane.inbox import approval, decision, events, feedback, lists, sign_in, static_files
+from controlplane.inbox import (
+    approval,
+    decision,
+    deliveries,
+    events,
+    executions,
+    feedback,
+    lists,
+    nodes,
+    sign_in,
+    static_files,
+    status,
+)
 from controlplane.inbox.guard import ROOM
 
 # What each page is for; `inbox.guard` refuses one that stands in none of these.
@@ -19,12 +31,16 @@ TABLE: dict[Access, list[HTTPRouteHandler]] = {
         sign_in.sign_out,
         lists.list_approvals,
         approval.show_approval,
+        executions.list_executions,
+        executions.show_execution,
+        nodes.list_nodes,
+        status.show_status,
         events.stream,
         events.look_again,
     ],
     # What a person decides and answers.
     Access.REVIEW: [decision.decide, feedback.show_question, feedback.answer_question],
-    Access.ADMIN: [],
+    Access.ADMIN: [deliveries.list_deliveries, deliveries.redrive],
 }
 for _access, _handlers in TABLE.items():
     for _handler in _handlers:

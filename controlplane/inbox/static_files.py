@@ -1,4 +1,4 @@
-"""The inbox's own files: its stylesheet, its script and its icon; read once, named with the digest of what they hold."""
+"""The inbox's own files: stylesheet, script and icon; read once, and named with the digest of what they hold."""
 
 from hashlib import sha256
 from importlib.resources import files

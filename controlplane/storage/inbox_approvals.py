@@ -1,4 +1,4 @@
-"""What a person sees beside one approval: its rounds, what else its run waits for, its agent, and whether it was told."""
+"""What a person sees beside one approval: its rounds, what else its run waits for, and whether its agent was told."""
 
 from datetime import datetime
 from typing import Any
