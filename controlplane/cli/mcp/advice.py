@@ -1,6 +1,7 @@
 """Refusals as an agent can act on them."""
 
 from controlplane.cli.mcp.gateway import Refused, Unreachable
+from controlplane.domain.errors import HoldshortError
 
 NO_ANSWER = "No answer is not a yes: do not act as if it were."
 ADVICE: dict[str, str] = {
@@ -18,7 +19,7 @@ ADVICE: dict[str, str] = {
 }
 
 
-def told(fault: Refused | Unreachable, again: str) -> str:
+def told(fault: Refused | Unreachable | HoldshortError, again: str) -> str:
     """What an agent reads.
 
     Args:

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from controlplane.cli.mcp.gateway import Document, Gateway, Refused, Unreachable
 from controlplane.cli.mcp.shapes import Standing, standing
+from controlplane.domain.errors import ApprovalNotFound, FieldFault
+from controlplane.domain.ids import APPROVAL_PREFIX, check_name
 
 OWN = "mcp_"
 ENTROPY_BYTES = 16
@@ -55,11 +57,12 @@ class Desk:
         """Ask, or find what stands.
 
         Raises:
+            FieldFault: no run can have that id.
             Refused: the control plane said no.
             Unreachable: it cannot be reached; the same question may be asked again.
         """
         request_id = question.approval_request_id or f"{OWN}{os.urandom(ENTROPY_BYTES).hex()}"
-        execution_id = question.execution_id or self._run_of(question.session, request_id)
+        execution_id = _run_id(question.execution_id) or self._run_of(question.session, request_id)
         await self._start(execution_id)
         asked = {
             "approval_request_id": request_id,
@@ -79,9 +82,12 @@ class Desk:
         A control plane that goes away while it is waited for is waited for too: the question outlives it.
 
         Raises:
+            ApprovalNotFound: no approval can have that id.
             Refused: there is no such approval, or it is not the caller's.
             Unreachable: it cannot be reached from the start.
         """
+        if not approval_id.startswith(APPROVAL_PREFIX) or not approval_id.replace("_", "").isalnum():
+            raise ApprovalNotFound
         until = time.monotonic() + seconds
         found = await self._gateway.get("approvals", approval_id)
         while found["status"] == "pending" and (left := until - time.monotonic()) > 0:
@@ -132,3 +138,9 @@ def titled(question: str) -> tuple[str, str | None]:
         return question, None
     first = question.strip().splitlines()[0] if question.strip() else question
     return (first if len(first) <= TITLE else f"{first[: TITLE - 1]}\u2026"), question
+
+
+def _run_id(given: str | None) -> str | None:
+    if given is not None and not check_name("execution_id", given).strip("."):
+        raise FieldFault("execution_id", "must not be of dots only")
+    return given

@@ -8,6 +8,7 @@ import click
 
 from controlplane.cli.api import key_headers, url_option
 from controlplane.cli.faults import Fault, WrongUsage
+from controlplane.cli.mcp.door import door
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.ids import check_name
 
@@ -50,14 +51,15 @@ def mcp(*, over_http: bool, host: str, port: int, hosts: tuple[str, ...], node: 
         raise Fault("the tools need the protocol's package: pip install 'holdshort-server[mcp]'")
     headers = key_headers()
     _check_node(node)
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    opened = door(host, hosts, token, has_key=bool(headers)) if over_http else None
     # Only now, as this needs that package.
     running = importlib.import_module("controlplane.cli.mcp.running")
     server = running.make_server(running.Gateway(url, headers), node)
-    if over_http:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
-        running.serve(server, running.door(host, hosts, token, has_key=bool(headers)), port)
-    else:
+    if opened is None:
         server.run("stdio")
+    else:
+        running.serve(server, opened, port)
 
 
 def _check_node(node: str) -> None:

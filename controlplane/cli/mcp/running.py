@@ -2,6 +2,6 @@
 
 from controlplane.cli.mcp.gateway import Gateway
 from controlplane.cli.mcp.tools import make_server
-from controlplane.cli.mcp.web import door, serve
+from controlplane.cli.mcp.web import serve
 
-__all__ = ["Gateway", "door", "make_server", "serve"]
+__all__ = ["Gateway", "make_server", "serve"]

@@ -16,10 +16,12 @@ from controlplane.cli.mcp.advice import NO_ANSWER, told
 from controlplane.cli.mcp.asking import OWN, Desk, Question, titled
 from controlplane.cli.mcp.gateway import Gateway, Refused, Unreachable
 from controlplane.cli.mcp.shapes import Standing
+from controlplane.domain.errors import HoldshortError
 
 WAIT_SECONDS = 50
 MOST_SECONDS = 600
 BEAT_SECONDS = 5.0
+LOOK_SECONDS = 0.5
 INSTRUCTIONS = f"""People answer here; you wait for them.
 - human_feedback: something only a person can give now (a one-time code, a CAPTCHA, a yes before you go on). It blocks.
 - request_approval, then wait_for_approval: a decision that may take hours or days. Ask before you act.
@@ -100,7 +102,7 @@ def _add_human_feedback(server: MCPServer[None], gateway: Gateway) -> None:
             return str(found["response"])
 
         again = f"Whether a person answered is not known. {NO_ANSWER} Ask again under another unique_id."
-        return await _waiting(ctx, timeout_seconds, answered, again=again)
+        return await _waiting(ctx, timeout_seconds, answered, again=again, only_while_here=True)
 
 
 def _add_approvals(server: MCPServer[None], desk: Desk) -> None:
@@ -183,20 +185,36 @@ def _add_ask(server: MCPServer[None], desk: Desk) -> None:
         return await _waiting(ctx, wait_seconds, lambda: desk.wait(stands.approval_id, wait_seconds), again=again)
 
 
-async def _waiting(ctx: Context, seconds: float, work: Callable[[], Awaitable[Given]], *, again: str) -> Given:
-    """Do what takes a person's time, and say every five seconds that it goes on, to a client that wants to know."""
+async def _waiting(
+    ctx: Context, seconds: float, work: Callable[[], Awaitable[Given]], *, again: str, only_while_here: bool = False
+) -> Given:
+    """Do what takes a person's time, and say every five seconds that it goes on, to a client that wants to know.
+
+    With `only_while_here` it is given up once the caller is gone: nobody else can be given its answer.
+    """
     given: list[Given] = []
-    fault: ToolError | None = None
+    fault = ToolError("The caller is gone.")
     async with anyio.create_task_group() as group:
         group.start_soon(_beat, ctx, seconds)
+        if only_while_here:
+            group.start_soon(_give_up_when_gone, ctx, group.cancel_scope)
         try:
             given.append(await _or_told(work, again=again))
         except ToolError as said:
             fault = said
         group.cancel_scope.cancel()
-    if fault is not None:
+    if not given:
         raise fault
     return given[0]
+
+
+async def _give_up_when_gone(ctx: Context, scope: anyio.CancelScope) -> None:
+    """Cancel when the connection of an HTTP call ends; where calls have none, their end is told in another way."""
+    request = ctx.request_context.request
+    while request is not None:
+        if await request.is_disconnected():
+            scope.cancel()
+        await anyio.sleep(LOOK_SECONDS)
 
 
 async def _beat(ctx: Context, seconds: float) -> None:
@@ -210,7 +228,7 @@ async def _beat(ctx: Context, seconds: float) -> None:
 async def _or_told(work: Callable[[], Awaitable[Given]], *, again: str) -> Given:
     try:
         return await work()
-    except (Refused, Unreachable) as fault:
+    except (Refused, Unreachable, HoldshortError) as fault:
         raise ToolError(told(fault, again)) from None
 
 

@@ -1,58 +1,21 @@
-"""Streamable HTTP: a door that only those pass who may, and the server behind it."""
+"""Streamable HTTP, behind the door."""
 
 import hmac
-import ipaddress
 import socket
-from collections.abc import Sequence
 
 import click
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
-from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controlplane.cli.faults import Fault, WrongUsage
+from controlplane.cli.faults import Fault
+from controlplane.cli.mcp.door import Door
 
 PATH = "/mcp"
-LEAST_TOKEN = 16
 LARGEST_BODY = 1024 * 1024
 MOST_SESSIONS = 1000
 DRAIN_SECONDS = 2
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-
-
-class Door(Struct, frozen=True, kw_only=True):
-    """Who gets in: the address to listen on, the names it is reached by, and the token, empty where none is needed."""
-
-    host: str
-    names: tuple[str, ...]
-    token: str
-
-
-def door(host: str, names: Sequence[str], token: str, *, has_key: bool) -> Door:
-    """A door that is never open to strangers.
-
-    Args:
-        host: the address to listen on.
-        names: further names of it.
-        token: what callers must show, or nothing.
-        has_key: whether whoever gets in acts with an API key.
-
-    Raises:
-        WrongUsage: it would stand open, or the token is too short.
-    """
-    if token and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token):
-        raise WrongUsage(f"HOLDSHORT_MCP_TOKEN must be {LEAST_TOKEN} or more printable ASCII characters without spaces")
-    here = _is_this_machine(host)
-    if not token and (has_key or not here):
-        why = "acts with your API key" if has_key else f"is reached from elsewhere ({host})"
-        raise WrongUsage(
-            f"`holdshort mcp --http` {why}: set HOLDSHORT_MCP_TOKEN to a long random value (openssl rand -hex 24), "
-            "which clients send as `Authorization: Bearer`"
-        )
-    own = LOOPBACK_NAMES if here else (f"[{host}]" if ":" in host else host,)
-    return Door(host=host, names=(*own, *names), token=token)
 
 
 def serve(server: MCPServer[None], door: Door, port: int) -> None:
@@ -123,13 +86,6 @@ def _security(door: Door, port: int) -> TransportSecuritySettings:
 
 def _has_port(name: str) -> bool:
     return name.rpartition("]")[2].rpartition(":")[2].isdecimal()
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:
