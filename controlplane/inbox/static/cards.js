@@ -49,6 +49,7 @@ function put(card) {
   if (shut.has(card.dataset.feedback) || named("data-feedback", card.dataset.feedback)) return;
   const later = cards().find((each) => each.dataset.created > card.dataset.created);
   touch(card);
+  card.classList.add("fresh");
   for (const each of cards()) if (later && each.dataset.created > card.dataset.created) touch(each);
   section().insertBefore(card, later ?? null);
   prepare(card);

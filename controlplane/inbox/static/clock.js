@@ -64,3 +64,11 @@ export function moment(at) {
   localise(element);
   return element;
 }
+
+// How an approval ended, with when: what nobody answered has its moment in the middle.
+export function ended(status, words, at) {
+  const said = document.createElement("strong");
+  const [first, ...rest] = status === "expired" ? words.split(", ") : [words];
+  said.append(first, status === "expired" ? " " : ", ", moment(at), ...rest.map((each) => `, ${each}`));
+  return said;
+}

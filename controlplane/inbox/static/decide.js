@@ -2,6 +2,7 @@
 import { all, made, one, parsed, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import { settledAmong } from "./rows.js";
+import { keepPlace } from "./still.js";
 import { announce, say } from "./words.js";
 
 const AGAIN_MS = 2000;
@@ -26,23 +27,38 @@ function prepare() {
   touch(article());
   const confirmed = one("input[name=confirmed]", form());
   form().dataset.armed = "";
-  if (confirmed?.value) arm(confirmed.value, true);
+  // One that the server drew switched off is off for good: what it would approve cannot be read.
+  for (const button of approving()) if (button.disabled) button.dataset.off = "";
+  // A box that came back ticked says that all of it was opened before.
+  if (one("[data-read] input", form())?.checked) for (const each of all("details[data-fold]")) each.dataset.read = "";
   fold();
+  if (confirmed?.value) arm(confirmed.value, true);
 }
 
 // Arm a verdict, or none; it is sent by a second press, or by Ctrl or Cmd with Enter.
 export function arm(verdict, quietly = false) {
   const chosen = buttons().find((button) => button.value === verdict && !button.disabled);
   if (!form() || sending || (verdict && !chosen)) return false;
+  if (chosen && !chosen.formNoValidate && !form().reportValidity()) return false;
   form().dataset.armed = verdict;
   hidden("confirmed").value = verdict;
   for (const button of buttons()) {
     button.toggleAttribute("data-armed", button === chosen);
     button.setAttribute("aria-pressed", String(button === chosen));
   }
-  hint(chosen ? say("armed", { verdict: chosen.dataset.label ?? chosen.textContent.trim() }) : "");
-  if (chosen && !quietly) announce(hintText());
+  hint(chosen ? `${said(verdict)} ${say("armed", { verdict: chosen.textContent.trim() })}` : "");
+  if (!chosen) fold();
+  else if (!quietly) announce(hintText());
+  if (verdict === "request_changes" && !comment().value) comment().focus();
   return true;
+}
+
+const comment = () => one("textarea[name=feedback]", form());
+
+// What sending it would come to, as the page says it, and what is missing for it.
+function said(verdict) {
+  const missing = comment()?.value.trim() ? "" : say(`silent-${verdict}`);
+  return `${missing} ${one(`[data-consequence="${verdict}"]`, article())?.textContent ?? ""}`.trim();
 }
 
 export function confirm() {
@@ -56,7 +72,7 @@ function pressed(event) {
   event.preventDefault();
   // The second half of a double click is no second press.
   if (event.detail > 1) return;
-  if (armed() === button.value) send(button);
+  if (button.value === "back" || armed() === button.value) send(button);
   else arm(button.value);
 }
 
@@ -73,15 +89,23 @@ function entered(event) {
   if (!event.target.matches("textarea, summary, a, select, button:not([name=verdict])")) event.preventDefault();
 }
 
-// Approve stays off until what is folded was opened once.
+// Approve stays off until everything that is folded was opened once; the box that says so without script is ours then.
 function fold() {
-  const unread = all("details[data-payload]").filter((each) => !each.open && !("read" in each.dataset));
-  for (const each of all("details[data-payload][open]")) each.dataset.read = "";
-  const read = form() && one("input[name=read]", form());
-  if (read && read.type === "hidden" && unread.length === 0) read.value = "yes";
-  const isRead = unread.length === 0 && (!read || read.type === "hidden" || read.checked);
-  for (const button of buttons().filter((each) => each.value === "approved")) button.disabled = sending || !isRead;
+  if (!form()) return;
+  for (const each of all("details[data-fold][open]")) each.dataset.read = "";
+  const unread = all("[data-fold]:not([data-read])", one("#payload") ?? document).length > 0 && "folds" in form().dataset;
+  const box = one("[data-read] input", form());
+  if (box) {
+    box.required = false;
+    box.checked = !unread;
+    box.closest("[data-read]").hidden = true;
+  }
+  for (const button of approving()) button.disabled = sending || unread || "off" in button.dataset;
+  if (unread && !armed()) hint(say("unread"));
+  else if (hintText() === say("unread")) hint("");
 }
+
+const approving = () => buttons().filter((button) => button.value === "approved");
 
 async function send(button) {
   const body = new URLSearchParams(new FormData(form()));
@@ -130,12 +154,20 @@ export function settled({ approval_id: id, status, words, at }) {
   if (!place || place.dataset.approval !== id || sending) return;
   place.dataset.status = status;
   arm("", true);
-  const banner = made("p", "", { class: `banner banner-${status}`, "data-banner": "", role: "status" });
-  banner.append(made("strong", words), ", ", clock.moment(at));
-  place.prepend(banner);
-  for (const button of buttons()) button.remove();
+  keepPlace(() => {
+    const banner = one("[data-banner]", place);
+    banner.className = `banner ${status} fresh`;
+    banner.replaceChildren(made("p", ""));
+    banner.firstChild.append(clock.ended(status, words, at));
+    banner.hidden = false;
+  });
+  // Below too, where the buttons were and the eyes are.
+  const end = made("p", "", { class: "ask" });
+  end.append(clock.ended(status, words, at));
+  one("[data-verdicts]", form())?.replaceWith(end);
+  for (const part of all("[data-read], [data-end]", place)) part.remove();
   for (const field of all("textarea, input:not([type=hidden])", form())) field.readOnly = true;
-  hint(say("typed-kept"));
+  hint(one("textarea", form())?.value ? say("typed-kept") : "");
   form().removeAttribute("data-decide");
   announce(words);
 }
@@ -151,8 +183,10 @@ function busy(now) {
 function hint(text) {
   let place = one("[data-hint]", form());
   if (!place && text) {
-    place = made("p", "", { class: "hint", "data-hint": "" });
-    form().append(place);
+    place = made("p", "", { class: "ask", "data-hint": "" });
+    const verdicts = one("[data-verdicts]", form());
+    if (verdicts) verdicts.before(place);
+    else (one(".bar", form()) ?? form()).append(place);
   }
   if (place) place.textContent = text;
 }
@@ -164,4 +198,4 @@ function hidden(name) {
   return hidden(name);
 }
 
-const hintText = () => one("[data-hint]", form())?.textContent ?? "";
+const hintText = () => (form() && one("[data-hint]", form())?.textContent) || "";

@@ -49,6 +49,7 @@ const handlers = {
   },
 };
 
+document.body.dataset.live = "";
 clock.start();
 still.start();
 cards.start();

@@ -73,11 +73,11 @@ function act(key) {
 }
 
 const cards = () => all("[data-feedbacks] > article, [data-rows] > article");
-const ringed = () => one("[data-ring]");
+const ringed = () => one(".ring");
 
 function ring(card) {
-  for (const each of all("[data-ring]")) if (each !== card) each.removeAttribute("data-ring");
-  card?.setAttribute("data-ring", "");
+  for (const each of all(".ring")) each.classList.toggle("ring", each === card);
+  card?.classList.add("ring");
 }
 
 // The ring goes where the focus goes, so that both are always on the same card.

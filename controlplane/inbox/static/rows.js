@@ -41,8 +41,11 @@ export function settled({ approval_id: id, status, words, at }) {
   if (!row || !isWaiting(row)) return;
   row.dataset.status = status;
   const end = made("p", "", { class: "end" });
-  end.append(made("span", words, { class: `state state-${status}` }), ", ", clock.moment(at));
+  const state = made("span", "", { class: `state state-${status}` });
+  state.append(clock.ended(status, words, at));
+  end.append(state);
   one("[data-end]", row)?.replaceWith(end);
+  row.classList.add("closed");
   announce(`${words}: ${one("h2", row)?.textContent.trim() ?? ""}`);
 }
 
@@ -103,6 +106,7 @@ function put(page) {
   const hadFocus = document.activeElement === one("[data-merge]");
   place().replaceChildren(...after);
   for (const [index, row] of after.entries()) if (before[index] !== row) touch(row);
+  for (const row of after) row.classList.toggle("fresh", !kept.has(row.dataset.approval));
   for (const part of [".pages", "[data-empty]"]) swap(part, page);
   clock.draw(place());
   for (const row of after.filter(isWaiting)) notice.expect(row.dataset.approval, row.dataset.expires);

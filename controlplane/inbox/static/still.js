@@ -38,3 +38,13 @@ function changed() {
     each.act();
   }
 }
+
+// Change the page, and scroll by as much as that moved what is in use, or else what is in the middle of the window.
+export function keepPlace(act) {
+  const middle = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+  const focus = document.activeElement === document.body ? null : document.activeElement;
+  const used = [pointer, focus, middle].find((each) => each?.isConnected && each !== document.documentElement);
+  const before = used?.getBoundingClientRect().top;
+  act();
+  if (used?.isConnected) scrollBy({ top: used.getBoundingClientRect().top - before, behavior: "instant" });
+}
