@@ -11,8 +11,8 @@ from msgspec import Struct
 from controlplane.domain.errors import NotFound
 
 _TYPES = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
+    "css": "text/css",
+    "js": "text/javascript",
     "svg": "image/svg+xml",
 }
 _FOR_EVER = "public, max-age=31536000, immutable"
