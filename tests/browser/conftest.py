@@ -1,19 +1,22 @@
 """What the browser tests share: one Chromium a worker, a real served application, and visitors who are watched."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.app import Api, served
 from tests.browser import tools
 from tests.browser.watching import Watch
 from tests.postgres import Database
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 15_000
+# A title that says how many wait.
+COUNTED = re.compile(r"^\(\d+\) ")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,6 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and item.module.__name__.startswith(here):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -55,7 +61,9 @@ class Visitor:
         return self.page
 
 
-Visiting = Callable[..., Awaitable[Visitor]]
+async def live(page: Page) -> None:
+    """Return once a page's stream has begun, while something waits."""
+    await expect(page).to_have_title(COUNTED)
 
 
 @asynccontextmanager
@@ -83,3 +91,25 @@ async def visitor(browser: Browser, api: Api) -> AsyncIterator[Visitor]:
 async def page(visitor: Visitor) -> Page:
     """Their page."""
     return visitor.page
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scriptless(browser: Browser, api: Api) -> AsyncIterator[Visitor]:
+    """Somebody whose browser runs no script."""
+    async with visiting(browser, api.base, java_script_enabled=False) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def other(browser: Browser, api: Api) -> AsyncIterator[Visitor]:
+    """Somebody else, at the same time."""
+    async with visiting(browser, api.base) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sql(database: Database) -> AsyncIterator[Any]:
+    """A connection of the test's own."""
+    connection = await database.connect()
+    yield connection
+    await connection.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.app import PATIENCE_SECONDS, Api
+from tests.app import PATIENCE_SECONDS, Api, until
 
 CLAUSE = (
     "Either party may terminate for convenience on ninety (90) days' written notice. The fees for the current term "
@@ -97,17 +97,14 @@ async def asking(
     body = {"unique_id": unique_id, "message_for_user": message, "timeout_seconds": timeout_seconds, "wait": True}
     call = asyncio.create_task(api.post("/human-feedback", body | fields))
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while unique_id not in await pending(api):
-                assert not call.done(), call.result().text
-                await asyncio.sleep(0.01)
+        await until(lambda: call.done() or unique_id in shown(api))
+        assert not call.done(), call.result().text
         yield Question(unique_id, call)
     finally:
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
 
 
-async def pending(api: Api) -> list[str]:
-    """The ids of the questions that wait, oldest first."""
-    reply = await api.client.get("/api/human-feedback/pending")
-    return [each["unique_id"] for each in reply.json()["requests"]]
+def shown(api: Api) -> list[str]:
+    """The ids of the questions that pages show, oldest first."""
+    return [each.unique_id for each in api.runtime.board.questions()]
