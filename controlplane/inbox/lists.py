@@ -7,6 +7,7 @@ from litestar import Request, Response, get
 from msgspec import Struct
 
 from controlplane.edge import paging
+from controlplane.edge.deps import base_of, runtime_of
 from controlplane.inbox import cards, present
 from controlplane.inbox.deps import looking
 from controlplane.inbox.rendering import page
@@ -60,6 +61,8 @@ async def list_approvals(request: Request[Any, Any, Any]) -> Response[str]:
         now=now,
         tabs=TABS,
         per_page=ROWS,
+        base=base_of(request) or "https://YOUR-SERVER",
+        fresh=runtime_of(request).new_id("")[-8:],
         questions=cards.questions_for(request),
         new_submission=partial(cards.fresh, request),
     )
