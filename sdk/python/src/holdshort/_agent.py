@@ -1,18 +1,20 @@
 """Agent: what a user's program holds. It pauses, waits, notes, and serves its reasoners."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdshort import _asking, _errors, _routes
+from holdshort._forms import Sought, of_payload
 from holdshort._pauses import Key
 from holdshort._people import People
 from holdshort._reasoners import Reasoner, Resume
 from holdshort._rounds import Rounds
 from holdshort._runner import Callback, Runner
 from holdshort._runs import Run, log
-from holdshort._wire import ApprovalResult, OnExpiry
+from holdshort._wire import ApprovalResult, Form, OnExpiry
 from holdshort._work import Work
 
 if TYPE_CHECKING:
@@ -99,6 +101,10 @@ class Agent(Runner, Work, People):
         description: str | None = None,
         payload: Any = None,
         on_expiry: OnExpiry = "cancel",
+        *,
+        editable: bool = False,
+        schema: Any = None,
+        form: Form | None = None,
     ) -> Coroutine[Any, Any, ApprovalResult]:
         """Ask a person and wait, for days if need be; await the result.
 
@@ -120,6 +126,10 @@ class Agent(Runner, Work, People):
             payload: the exact action, any JSON up to 256 KiB.
             on_expiry: "cancel" ends the run at the deadline (the code still sees the result and may clean up),
                 "resume" lets it go on.
+            editable: the reviewer may approve the payload with changes that fit `schema`; `result.values` is what was
+                approved, `result.original` the payload as it was. Do what `values` says.
+            schema: of what is filled in, as in `ask`; with `editable` of what the payload may become.
+            form: what is filled in, in full, instead of these two.
 
         Returns:
             What was decided. A rejection is returned too: the code goes on, but can ask nothing new.
@@ -127,39 +137,67 @@ class Agent(Runner, Work, People):
         Raises:
             NoExecution: outside a run, without execution_id.
             ExecutionFinished: the run is over, so nothing new can be asked.
-            RequestConflict: the id stands for another payload or on_expiry.
+            RequestConflict: the id stands for another payload, form or on_expiry.
+            ValuesInvalid: it is approved with values that do not fit the schema; they are not handed over.
+            MissingExtra: a JSON Schema needs the extra `forms`; a type does not.
             ConnectionFailed: `timeout` passed without the control plane; nothing was decided.
             ExecutionCancelled: an operator cancelled the run.
             HandedBack: this process stops.
         """
-        run = self._run()
-        # Id and round are taken when the pause is started, not when its coroutine first runs: start order counts.
-        rounds, execution = self._asker(run, execution_id)
-        made = approval_request_id or rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
-        if run is not None:
-            run.steps.pausing(made)
-        question = _routes.Question(
-            approval_request_id=made,
+        sought = of_payload(form, schema, payload, editable=editable)
+        rounds, _ = self._asker(self._run(), execution_id)
+        return self._seek(
+            sought,
+            approval_request_id or rounds.made_id(sys._getframe(1).f_code.co_qualname),  # noqa: SLF001
             approval_request_url=approval_request_url or None,
             expires_in_hours=expires_in_hours,
             title=title,
             description=description,
             payload=payload,
             on_expiry=on_expiry,
+            timeout=timeout,
+            execution_id=execution_id,
         )
-        key = rounds.next(execution, made)
-        return self._pause(run, rounds, key=key, question=question, timeout=timeout)
 
-    async def _pause(
-        self, run: Run | None, rounds: Rounds, *, key: Key, question: _routes.Question, timeout: float | None
+    def _seek(
+        self,
+        sought: Sought | None,
+        approval_request_id: str,
+        *,
+        timeout: float | None,
+        execution_id: str | None,
+        **asked: Any,
+    ) -> Coroutine[Any, Any, ApprovalResult]:
+        run = self._run()
+        # Id and round are taken when the pause is started, not when its coroutine first runs: start order counts.
+        rounds, execution = self._asker(run, execution_id)
+        if run is not None:
+            run.steps.pausing(approval_request_id)
+        form = None if sought is None else sought.form
+        question = _routes.Question(approval_request_id=approval_request_id, form=form, **asked)
+        key = rounds.next(execution, approval_request_id)
+        asking = partial(self._pause, run, key=key, question=question, timeout=timeout)
+        return self._fitting(rounds, key, sought, asking)
+
+    @staticmethod
+    async def _fitting(
+        rounds: Rounds, key: Key, sought: Sought | None, asked: Callable[[], Awaitable[ApprovalResult]]
     ) -> ApprovalResult:
         with rounds.answered(key):
-            url = self._callback_target()
-            if run is not None and run.execution_id == key.execution_id:
-                with run.waiting():
-                    return await _asking.pause(run, key, question, callback_url=url, timeout=timeout)
-            async with self.sessions.use() as session:
-                return await _asking.pause(_asking.Outsider(session), key, question, callback_url=url, timeout=timeout)
+            if sought is None:
+                return await asked()
+            await sought.ready()
+            return sought.fitting(await asked())
+
+    async def _pause(
+        self, run: Run | None, *, key: Key, question: _routes.Question, timeout: float | None
+    ) -> ApprovalResult:
+        url = self._callback_target()
+        if run is not None and run.execution_id == key.execution_id:
+            with run.waiting():
+                return await _asking.pause(run, key, question, callback_url=url, timeout=timeout)
+        async with self.sessions.use() as session:
+            return await _asking.pause(_asking.Outsider(session), key, question, callback_url=url, timeout=timeout)
 
     def pause_sync(self, approval_request_id: str | None = None, **question: Any) -> ApprovalResult:
         """As `pause`, for plain functions: the same arguments, by name; blocks the function's own thread.

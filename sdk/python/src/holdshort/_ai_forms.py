@@ -33,7 +33,7 @@ class Form:
             self._fit = self._against_schema
         elif schema is not None:
             self.kind, self._name = schema, getattr(schema, "__name__", self._name)
-            self.sent = _closed(_schema_of(schema))
+            self.sent = _closed(schema_of(schema))
             self._fit = self._as_kind
 
     @property
@@ -76,7 +76,12 @@ class Form:
         return answer
 
 
-def _schema_of(kind: Any) -> dict[str, Any]:
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type that msgspec knows, or of one of pydantic's models.
+
+    Raises:
+        TypeError: it is none of an object.
+    """
     if hasattr(kind, "model_json_schema"):
         schema: dict[str, Any] = kind.model_json_schema()
     else:

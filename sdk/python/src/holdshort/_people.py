@@ -1,6 +1,7 @@
 """What an agent asks people beside approvals: for what leaves no trace, and for what is kept."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
@@ -9,12 +10,16 @@ from msgspec import Struct
 from holdshort import _errors
 from holdshort._choices import FeedbackKind, checked_choices, invalid
 from holdshort._feedback import unique_id as new_unique_id
+from holdshort._forms import FormKind, Sought, of_question
+from holdshort._wire import ApprovalResult, OnExpiry
 
 if TYPE_CHECKING:
+    from holdshort._rounds import Rounds
     from holdshort._runs import Run
     from holdshort._session import Sessions
 
 T = TypeVar("T")
+_LONGEST_TITLE = 200
 InputKind = Literal["text", "yes_no", "multiple_choice"]
 
 
@@ -49,6 +54,20 @@ class People:
     sessions: "Sessions"
 
     def _run(self) -> "Run | None":
+        raise NotImplementedError
+
+    def _asker(self, run: "Run | None", execution_id: str | None) -> "tuple[Rounds, str]":
+        raise NotImplementedError
+
+    def _seek(
+        self,
+        sought: Sought | None,
+        approval_request_id: str,
+        *,
+        timeout: float | None,
+        execution_id: str | None,
+        **asked: Any,
+    ) -> Coroutine[Any, Any, ApprovalResult]:
         raise NotImplementedError
 
     async def human_feedback(  # noqa: PLR0913  # the order is part of the published signature
@@ -174,6 +193,77 @@ class People:
         """
         return self._blocking(lambda: self.human_input(question, kind, **asked))
 
+    def ask(  # noqa: PLR0913  # what is said of a question, each by its name
+        self,
+        question: str,
+        kind: FormKind | None = None,
+        options: Sequence[str] | None = None,
+        schema: Any = None,
+        expires_in_hours: float | None = 72,
+        approval_request_id: str | None = None,
+        *,
+        yes_label: str | None = None,
+        no_label: str | None = None,
+        description: str | None = None,
+        timeout: float | None = None,
+        execution_id: str | None = None,
+        on_expiry: OnExpiry = "cancel",
+    ) -> Coroutine[Any, Any, ApprovalResult]:
+        """Ask a person something that may take hours or days; await the result.
+
+        It is a pause with something to fill in: durable, in the same inbox, found again when the run is started again.
+        The answer is kept with the run, so what is secret is a question for `human_feedback`. What comes back is held
+        against the schema once more: what does not fit is an error and never reaches the code as an answer.
+
+        Args:
+            question: at most 20,000 characters; a long one is shown below a title that is its beginning.
+            kind: text, yes_no, multiple_choice or form; form where a schema is given, multiple_choice where options
+                are, else text.
+            options: of multiple_choice, 1-20 distinct texts of 1-200 characters.
+            schema: of form: a struct, dataclass, TypedDict or one of pydantic's models, which the values become; or
+                the JSON Schema of an object (the extra `forms`).
+            expires_in_hours: 1 s to 8760 h; the control plane's default when None.
+            approval_request_id: as in `pause`.
+            yes_label: what the yes of yes_no is called.
+            no_label: what its no is called.
+            description: more for the reviewer, below the question.
+            timeout: as in `pause`.
+            execution_id: the run that asks; the current one when absent.
+            on_expiry: as in `pause`.
+
+        Returns:
+            An answer is `approved`, and `result.values` what was answered: the text, `yes` or `no`, the option, or the
+            form. It is None for everything else: a rejection, a wish for changes, an expiry.
+
+        Raises:
+            InvalidField: nobody could answer that; nothing was asked.
+            ValuesInvalid: it was answered with what does not fit.
+            MissingExtra: a JSON Schema needs the extra `forms`; a type does not.
+        """
+        sought = of_question(kind, options, schema, yes_label=yes_label, no_label=no_label)
+        rounds, _ = self._asker(self._run(), execution_id)
+        return self._seek(
+            sought,
+            approval_request_id or rounds.made_id(sys._getframe(1).f_code.co_qualname),  # noqa: SLF001
+            **_worded(question, description),
+            expires_in_hours=expires_in_hours,
+            timeout=timeout,
+            execution_id=execution_id,
+            on_expiry=on_expiry,
+        )
+
+    def ask_sync(self, question: str, approval_request_id: str | None = None, **asked: Any) -> ApprovalResult:
+        """As `ask`, for plain functions: the same arguments, by name; blocks the function's own thread.
+
+        Raises:
+            NoExecution: not called from the thread of a reasoner.
+        """
+        run = self._run()
+        if run is None:
+            raise _errors.NoExecution("ask_sync works in a plain reasoner's thread; elsewhere await ask()")
+        made = approval_request_id or run.rounds.made_id(sys._getframe(1).f_code.co_qualname)  # noqa: SLF001
+        return run.blocking(lambda: self.ask(question, approval_request_id=made, **asked))
+
     def _blocking(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Await something from a thread: on the run's loop, or outside a run on one of its own."""
         run = self._run()
@@ -184,3 +274,12 @@ class People:
         except RuntimeError:
             return asyncio.run(work())
         raise _errors.NoExecution("this would block the event loop; await its async form here")
+
+
+def _worded(question: str, description: str | None) -> dict[str, str | None]:
+    """A question as a title, and what does not fit into one below it."""
+    first, _, rest = question.strip().partition("\n")
+    if not rest and len(first) <= _LONGEST_TITLE:
+        return {"title": first, "description": description}
+    title = first if len(first) <= _LONGEST_TITLE else f"{first[: _LONGEST_TITLE - 1]}\u2026"
+    return {"title": title, "description": "\n\n".join(filter(None, (question, description)))}

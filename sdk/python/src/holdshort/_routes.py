@@ -118,6 +118,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         payload: the exact action, any JSON up to 256 KiB.
         on_expiry: "cancel" ends the run at the deadline, "resume" lets it go on with the result expired.
         decided_by: name of the only webhook sender whose answer counts.
+        form: what the person fills in; the values come with an approval.
     """
 
     approval_request_id: str
@@ -131,6 +132,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     payload: Any = None
     on_expiry: _wire.OnExpiry | None = None
     decided_by: str | None = None
+    form: _wire.Form | None = None
 
 
 def request_approval(execution_id: str, question: Question, *, node_id: str | None = None) -> Call[_wire.Asked]:
@@ -144,7 +146,7 @@ def request_approval(execution_id: str, question: Question, *, node_id: str | No
     Raises:
         ExecutionFinished: it would open something new on a run that is over.
         RoundNotOpen: the round before is still pending or ended for good.
-        RequestConflict: the id and round stand for another payload or on_expiry.
+        RequestConflict: the id and round stand for another payload, form or on_expiry.
         InvalidField: a field breaks a rule.
     """
     owner = ("agents", node_id) if node_id else ()
@@ -155,7 +157,7 @@ def request_approval(execution_id: str, question: Question, *, node_id: str | No
 
 def _refuse_nan(question: Question) -> None:
     """JSON has no NaN; written as null it would ask about another payload, or for the default expiry."""
-    for field in ("expires_in_hours", "payload"):
+    for field in ("expires_in_hours", "payload", "form"):
         try:
             json.dumps(msgspec.to_builtins(getattr(question, field), str_keys=True), allow_nan=False)
         except ValueError as error:
@@ -239,6 +241,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         response: any JSON, handed to the agent as `data`.
         payload_digest: of what was seen; refused when another one stands.
         round: that was seen; refused when another one stands.
+        values: what was filled in, where it is approved and was asked with a form.
     """
 
     decision: str
@@ -247,6 +250,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: Any = None
     payload_digest: str | None = None
     round: int | None = None
+    values: Any = None
 
 
 class _NamedVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):
@@ -260,6 +264,7 @@ def decide(approval_id: str, verdict: Verdict) -> Call[_wire.Decided]:
         AlreadyDecided: another decision was first.
         ApprovalChanged: another digest or round stands than the one named.
         BadRequest: the decision is no known word.
+        InvalidAnswer: the values do not fit the form; nothing was decided.
     """
     route = path("approvals", approval_id, "decision")
     return Call(method="POST", path=route, body=msgspec.json.encode(verdict), reads=_wire.Decided)

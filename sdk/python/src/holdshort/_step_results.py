@@ -56,7 +56,7 @@ def decoded(name: str, result: Any, kind: Any) -> Any:
         TypeError: the value is of another form than the annotation says.
     """
     try:
-        return msgspec.convert(result, kind, str_keys=True, dec_hook=_to_model)
+        return msgspec.convert(result, kind, str_keys=True, dec_hook=to_model)
     except msgspec.ValidationError as error:
         raise TypeError(f"the result of step {name!r} is not what its annotation says: {error}") from error
     except (TypeError, _Unknown):
@@ -87,7 +87,8 @@ def _from_model(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _to_model(kind: type, value: Any) -> Any:
+def to_model(kind: type, value: Any) -> Any:
+    """One of pydantic's models from plain values; for msgspec's `dec_hook`."""
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
     raise _Unknown

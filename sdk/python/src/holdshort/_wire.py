@@ -4,11 +4,32 @@ from datetime import datetime
 from typing import Any, Literal, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 Decision = Literal["approved", "rejected", "request_changes", "expired", "withdrawn"]
 OnExpiry = Literal["cancel", "resume"]
 FINAL_EXECUTION = frozenset({"succeeded", "failed", "cancelled", "timeout"})
 FINAL_APPROVAL = frozenset({"approved", "rejected", "request_changes", "expired", "withdrawn"})
+
+
+class Form(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person fills in while deciding.
+
+    Args:
+        kind: text, yes_no, multiple_choice or form.
+        options: of multiple_choice, 1-20 distinct texts of 1-200 characters.
+        yes_label: of yes_no.
+        no_label: of yes_no.
+        schema: of form, the JSON Schema of an object.
+        editable: True where the payload is what is filled in already, and may be changed.
+    """
+
+    kind: str
+    options: list[str] | None = None
+    yes_label: str | None = None
+    no_label: str | None = None
+    schema: dict[str, Any] | None = None
+    editable: bool = False
 
 
 class ApprovalResult(Struct, frozen=True, kw_only=True):
@@ -17,6 +38,9 @@ class ApprovalResult(Struct, frozen=True, kw_only=True):
     `decision` is approved, rejected, request_changes, expired or withdrawn; `feedback` the comment ("" when there
     was none); `data` exactly what the sender put into its `response`, None when there was none; `round` the
     how-many-eth ask under `approval_request_id`. It has no truth value: ask `.approved`.
+
+    Where it was asked with a form: `values` is what was filled in, and None unless it was approved; `original` the
+    payload as it was asked about, where it was editable.
     """
 
     decision: Decision
@@ -26,6 +50,14 @@ class ApprovalResult(Struct, frozen=True, kw_only=True):
     approval_id: str
     round: int
     data: Any = None
+    values: Any = None
+    original: Any = None
+
+    def __post_init__(self) -> None:
+        filled = self.data if self.approved and isinstance(self.data, dict) and "values" in self.data else {}
+        for name in ("values", "original"):
+            if not filled or getattr(self, name) is None:
+                force_setattr(self, name, filled.get(name))
 
     @property
     def approved(self) -> bool:
@@ -95,6 +127,7 @@ class Approval(ApprovalStatus, frozen=True, kw_only=True):
     payload: Any = None
     payload_digest: str | None = None
     on_expiry: str | None = None
+    form: Form | None = None
     history: list[dict[str, Any]] = []
 
 

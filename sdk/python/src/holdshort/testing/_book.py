@@ -1,12 +1,13 @@
 """The rules of approvals in memory: what may be asked, decided and withdrawn, on a clock that only tests move."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from holdshort._wire import FINAL_EXECUTION, Step
+from holdshort._wire import FINAL_EXECUTION, Form, Step
 
 _DECISIONS = {
     **dict.fromkeys(("approved", "approve", "continue", "confirm"), "approved"),
@@ -56,6 +57,12 @@ class Ask(msgspec.Struct, kw_only=True):
     payload: Any = None
     on_expiry: str = "cancel"
     decided_by: str | None = None
+    form: Form | None = None
+
+    @property
+    def bound(self) -> tuple[Any, ...]:
+        """What an answer covers: asked again with another one, the id stands for something else."""
+        return (self.digest, self.on_expiry, self.form)
 
     @property
     def digest(self) -> str | None:
@@ -193,14 +200,21 @@ class Book:
             raise Refusal("invalid_state", reason, **more)
         return self._open(run, ask, wanted)
 
-    def decide(self, approval: Kept, word: str, feedback: str, data: Any) -> bool:
-        """Take a person's decision; False when it was final already. A different one than stands is refused."""
+    def decide(self, approval: Kept, word: str, feedback: str, data: Callable[[str], Any]) -> bool:
+        """Take a person's decision; False when it was final already. A different one than stands is refused.
+
+        Args:
+            approval: which.
+            word: decision or alias.
+            feedback: comment for the agent.
+            data: what the agent gets, of the decision that the word means.
+        """
         decision = _DECISIONS.get(word.strip(" \t\r\n").lower() if word.isascii() else "")
         if decision is None:
             raise Refusal("invalid_decision", "the decision is none of the known words")
         if approval.final and approval.status != decision:
             raise Refusal("already_decided", "another decision stands", approval_status=approval.status)
-        return self.settle(approval, decision, feedback, data)
+        return not approval.final and self.settle(approval, decision, feedback, data(decision))
 
     def settle(self, approval: Kept, status: str, feedback: str = "", data: Any = None) -> bool:
         """End a pending approval, and what follows for its execution; False when it was final already."""
@@ -252,8 +266,8 @@ class Book:
 
     def _same(self, found: Kept, ask: Ask, *, named: bool) -> Kept:
         bound = named or found.status in {"pending", "approved", "rejected"}
-        if bound and (found.ask.digest, found.ask.on_expiry) != (ask.digest, ask.on_expiry):
-            raise Refusal("approval_request_conflict", "this id and round stand for another payload or on_expiry")
+        if bound and found.ask.bound != ask.bound:
+            raise Refusal("approval_request_conflict", "this id and round stand for another payload, form or on_expiry")
         found.ask.callback_url, found.ask.callback_secret = ask.callback_url, ask.callback_secret
         return found
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,7 +10,7 @@ import msgspec
 
 from holdshort._core import Call, Reply
 from holdshort._wire import FINAL_EXECUTION
-from holdshort.testing import _node_handlers, _question_handlers, _steps, _views
+from holdshort.testing import _filled, _node_handlers, _question_handlers, _steps, _views
 from holdshort.testing._book import Ask, Book, Kept, Refusal
 from holdshort.testing._visits import Handler, Hold, Visit, check_fence, invalid, seconds
 
@@ -118,6 +119,7 @@ def _check(ask: Ask) -> None:
     for field, holds, rule in (*_identity(ask), *_limits(ask)):
         if not holds:
             raise invalid(field, rule)
+    _filled.check(ask)
 
 
 def _identity(ask: Ask) -> list[tuple[str, bool, str]]:
@@ -224,7 +226,8 @@ def _decide(visit: Visit, approval: Kept) -> Any:
     if seen != (approval.ask.digest, approval.round):
         raise Refusal("approval_changed", "another payload or round stands")
     feedback = visit.body.get("feedback") or visit.body.get("reason") or ""
-    applied = visit.book.decide(approval, str(visit.required("decision")), feedback, visit.body.get("response"))
+    filled = partial(_filled.response_to, approval.ask, visit.body.get("values"), visit.body.get("response"))
+    applied = visit.book.decide(approval, str(visit.required("decision")), feedback, filled)
     return _views.decided(visit.book, approval, applied=applied)
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from holdshort._core import Call, Reply, Unreachable
 from holdshort._errors import RunFailed
 from holdshort._feedback_routes import FeedbackQuestion
 from holdshort._wire import Approval, Event, Execution, Step
-from holdshort.testing import _handlers, _questions, _views
+from holdshort.testing import _filled, _handlers, _questions, _views
 from holdshort.testing._book import Book, Kept, Refusal
 from holdshort.testing._doors import AsyncDoor, Door, waking
 from holdshort.testing._visits import Hold
@@ -115,7 +116,9 @@ class ControlPlane:
         with self._lock:
             return list(self._book.executions[execution_id].steps)
 
-    def decide(self, approval: Approval | str, decision: str, feedback: str = "", data: Any = None) -> Approval:
+    def decide(
+        self, approval: Approval | str, decision: str, feedback: str = "", data: Any = None, *, values: Any = None
+    ) -> Approval:
         """Decide as a person.
 
         Args:
@@ -123,13 +126,17 @@ class ControlPlane:
             decision: approved, rejected or request_changes, or an alias.
             feedback: comment for the agent.
             data: any JSON, handed to the agent.
+            values: what is filled in, where it is approved and was asked with a form.
 
         Raises:
             LookupError: nothing pending is meant, or more than one.
+            ValueError: the values do not fit the form; nothing was decided.
         """
         with self._changing():
             kept = self._meant(approval)
-            self._book.decide(kept, decision, feedback, data)
+            filled = partial(_filled.response_to, kept.ask, values, data)
+            with _said_as_value_error():
+                self._book.decide(kept, decision, feedback, filled)
             return self._shown(kept)
 
     async def asked_feedback(self, unique_id: str | None = None, *, timeout: float = 5.0) -> FeedbackQuestion:
@@ -165,10 +172,8 @@ class ControlPlane:
         with self._changing():
             if named not in {asked.unique_id for asked in self.pending_feedback()}:
                 raise LookupError(f"no question under {named!r} is pending")
-            try:
+            with _said_as_value_error():
                 _questions.submit(self._book, named, response)
-            except Refusal as refusal:
-                raise ValueError(str(refusal)) from refusal
 
     def withdraw(self, approval: Approval | str) -> Approval:
         """Take a question back; named as in `decide`."""
@@ -261,3 +266,14 @@ class ControlPlane:
         if len(found) != 1:
             raise LookupError(f"{len(found)} approvals under {named!r} are pending")
         return found[0]
+
+
+@contextmanager
+def _said_as_value_error() -> Iterator[None]:
+    """A test's own answer that does not fit is the test's mistake."""
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.code != "invalid_answer":
+            raise
+        raise ValueError(str(refusal)) from refusal

@@ -66,6 +66,7 @@ def approval(book: Book, kept: Kept) -> dict[str, Any]:
         "payload": kept.ask.payload,
         "payload_digest": kept.ask.digest,
         "on_expiry": kept.ask.on_expiry,
+        "form": kept.ask.form,
     }
 
 

@@ -1,0 +1,58 @@
+"""What people fill in, over the book: a form is checked when it is asked with, and its values when they come."""
+
+from typing import Any
+
+from holdshort._choices import Choices, checked_choices
+from holdshort._errors import InvalidField
+from holdshort._forms import check_schema, held_against
+from holdshort._wire import Form
+from holdshort.testing._book import Ask, Refusal
+from holdshort.testing._questions import answer_to
+from holdshort.testing._visits import invalid
+
+_WITH_CHOICES = ("text", "yes_no", "multiple_choice")
+
+
+def check(ask: Ask) -> None:
+    """Refuse a form that nobody could fill in."""
+    form = ask.form
+    if form is None:
+        return
+    if form.kind not in {*_WITH_CHOICES, "form"}:
+        raise invalid("form.kind", "must be text, yes_no, multiple_choice or form")
+    if (form.kind == "form") != (form.schema is not None):
+        raise invalid("form.schema", "goes with the kind form, and with no other")
+    if form.editable and (form.schema is None or ask.payload is None):
+        raise invalid("form.editable", "needs a schema and a payload")
+    try:
+        if form.schema is not None:
+            check_schema(form.schema)
+        else:
+            _choices(form)
+    except InvalidField as fault:
+        raise invalid("form", fault.message) from fault
+
+
+def response_to(ask: Ask, values: Any, response: Any, decision: str) -> Any:
+    """What the agent gets as data: the values of an approval that was asked with a form, else what was sent."""
+    form = ask.form
+    if form is None or decision != "approved":
+        if values is not None:
+            raise Refusal("invalid_answer", "values go with an approval that was asked with a form")
+        return response
+    known = {"original": ask.payload} if form.editable else {}
+    return {"values": _fitting(form, values), **known}
+
+
+def _fitting(form: Form, values: Any) -> Any:
+    if form.schema is None:
+        return answer_to(_choices(form), values if isinstance(values, str) else "")
+    try:
+        held_against(form.schema, values)
+    except ValueError as misfit:
+        raise Refusal("invalid_answer", str(misfit)) from misfit
+    return values
+
+
+def _choices(form: Form) -> Choices:
+    return checked_choices(form.kind, form.options, form.yes_label, form.no_label)
