@@ -15,6 +15,7 @@ from controlplane.edge import errors
 from controlplane.edge.deps import AnyRequest
 from controlplane.inbox.cards import fresh
 from controlplane.inbox.deps import actor_of, looking, transaction
+from controlplane.inbox.faults import is_by_script
 from controlplane.inbox.forms import form_of
 from controlplane.inbox.rendering import link, page, part
 from controlplane.services import feedback as service
@@ -56,10 +57,10 @@ async def answer_question(request: Request[Any, Any, Any], unique_id: FromPath[s
         async with transaction(request) as conn:
             await service.submit(conn, named, response, submission_id=submission, actor=actor_of(request))
     except HoldshortError as refusal:
-        if _by_script(request) or type(refusal) not in errors.STATUS:
+        if is_by_script(request) or type(refusal) not in errors.STATUS:
             raise
         return await _shown(request, named, refusal=refusal, typed=response)
-    if _by_script(request):
+    if is_by_script(request):
         return Response({"unique_id": named, "status": "success"})
     return Redirect(link(request, f"/inbox/feedback/{part(named)}"), status_code=303)
 
@@ -92,10 +93,6 @@ def _submission(sent: str | None) -> str | None:
     if sent and not _SUBMISSION.fullmatch(sent):
         raise FieldFault("submission_id", "must be 1 to 64 letters, digits, _ or -")
     return sent or None
-
-
-def _by_script(request: AnyRequest) -> bool:
-    return "application/json" in request.headers.get("accept", "")
 
 
 def _named(unique_id: str) -> str:

@@ -1,5 +1,5 @@
 // Short-lived questions. An answer is in its one field and in what is sent, and in nothing that outlives either.
-import { SETTLED_MS, all, fresh, isSteady, made, named, one, parsed, touch } from "./dom.js";
+import { SETTLED_MS, all, fresh, isSteady, made, named, one, parsed, post, token, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import * as notice from "./notice.js";
 import { isFree, whenFree } from "./still.js";
@@ -13,7 +13,6 @@ const shut = new Set();
 
 const section = () => one("[data-feedbacks]");
 const cards = () => all("article[data-feedback]", section() ?? document.createElement("div"));
-const csrf = () => one("meta[name=csrf]")?.content ?? "";
 
 export function start() {
   for (const card of cards()) prepare(card);
@@ -67,7 +66,7 @@ function hold(card) {
 
 function prepare(card) {
   const form = one("form[data-answer]", card);
-  form.elements.csrf.value = csrf();
+  form.elements.csrf.value = token();
   form.elements.submission_id.value = fresh();
   form.addEventListener("submit", (event) => submit(event, card));
   // Another answer is another submission: the server takes the same one twice for the same.
@@ -96,7 +95,7 @@ const place = (button) => String([...button.parentElement.children].indexOf(butt
 
 async function send(card, body, action) {
   busy(card, true);
-  const reply = await post(action, body);
+  const reply = await reach(action, body);
   if (reply === null) {
     tell(card, say("not-known"));
     setTimeout(() => send(card, body, action), AGAIN_MS);
@@ -109,11 +108,11 @@ async function send(card, body, action) {
 }
 
 // What the server said; null when it is not known whether anything reached it.
-async function post(action, body) {
+async function reach(action, body) {
   try {
-    const reply = await fetch(action, { method: "POST", body, headers: { Accept: "application/json" }, cache: "no-store" });
+    const reply = await post(action, body);
     const said = await reply.json();
-    return reply.status >= 502 ? null : { ok: reply.ok, code: said.error, message: said.message };
+    return reply.status >= 500 ? null : { ok: said.status === "success", code: said.error, message: said.message };
   } catch {
     return null;
   }

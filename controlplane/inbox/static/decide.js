@@ -1,5 +1,5 @@
 // The decision on one approval: a first press arms a verdict, a second one sends it, and what was typed is kept.
-import { all, made, one, parsed, touch } from "./dom.js";
+import { all, made, one, parsed, post, problem, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import { settledAmong } from "./rows.js";
 import { keepPlace } from "./still.js";
@@ -112,12 +112,20 @@ async function send(button) {
   body.set("verdict", button.value);
   busy(true);
   try {
-    const reply = await fetch(form().action, { method: "POST", body, cache: "no-store" });
-    if (reply.status >= 502) throw new Error("not known");
-    show(parsed(await reply.text()));
+    const reply = await post(form().action, body);
+    if (reply.status >= 500) throw new Error("not known");
+    const refused = await problem(reply);
+    if (refused) refuse(refused.message);
+    else show(parsed(await reply.text()));
   } catch {
     lookAgain();
   }
+}
+
+function refuse(words) {
+  busy(false);
+  hint(words);
+  announce(words);
 }
 
 // Whether it was taken is not known, so nothing is claimed: look what stands until something is known.

@@ -28,3 +28,16 @@ const since = new WeakMap();
 export const SETTLED_MS = 600;
 export const touch = (element) => since.set(element, performance.now());
 export const isSteady = (element) => performance.now() - (since.get(element) ?? -SETTLED_MS) >= SETTLED_MS;
+
+// The token that every form of this person's carries.
+export const token = () => one("meta[name=csrf]")?.content ?? "";
+
+// Send a form as the page's own script, which is answered with documents instead of pages where something is wrong.
+export const post = (action, body) =>
+  fetch(action, { method: "POST", body, cache: "no-store", headers: { "X-CSRF-Token": token() } });
+
+// What a document says is wrong; null where it is no such document.
+export async function problem(reply) {
+  if (!reply.headers.get("Content-Type")?.startsWith("application/problem+json")) return null;
+  return reply.json();
+}
