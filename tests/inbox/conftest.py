@@ -31,6 +31,13 @@ async def ann(guarded: Api, keys: Keys) -> Person:
 
 
 @pytest.fixture
+async def api(database: Database) -> AsyncIterator[Api]:
+    """An application that stands open, as no key exists."""
+    async with in_process(database) as made:
+        yield made
+
+
+@pytest.fixture
 async def sql(database: Database) -> AsyncIterator[Any]:
     """A connection of the test's own."""
     connection = await database.connect()
