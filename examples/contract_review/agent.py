@@ -5,11 +5,14 @@ What it does itself is done in steps: kill it wherever you like and start it aga
 
 import asyncio
 import os
+import re
 
-from holdshort import Agent
+from holdshort import Agent, FeedbackExpired, unique_id
 
 app = Agent(node_id=os.environ.get("NODE_ID", "contract-reviewer"), version="1.0.0")
-REVIEWS = os.environ.get("REVIEWS_URL", "http://127.0.0.1:8090")
+# A review tool's page; without one, people decide in the control plane's own inbox.
+REVIEWS = os.environ.get("REVIEWS_URL", "")
+CODE_SECONDS = 1800
 RISKY = ("indemnif", "unlimited", "terminat", "exclusive")
 
 
@@ -38,9 +41,32 @@ async def file_away(folder: str) -> str:
     return folder
 
 
+async def confirmed() -> bool:
+    """Have a person type the archive's one-time code, which only they have; nobody's answer confirms nothing."""
+    while True:
+        question = unique_id("code")
+        say(f"code: asked for, {question}")
+        try:
+            code = await app.human_feedback(
+                "The archive's one-time code, please: any six digits will do.", question, CODE_SECONDS, kind="secret"
+            )
+        except FeedbackExpired:
+            say("code: nobody answered")
+            return False
+        if re.fullmatch(r"[0-9]{6}", code.strip()):
+            say("code: right")
+            return True
+        say("code: wrong")
+
+
 @app.reasoner()
-async def review_contract(document: str, hours: float = 48, seconds: float = 0) -> dict[str, object]:
-    """Analyse, have the analysis reviewed until nobody wants a change, then ask for the signature and file it."""
+async def review_contract(
+    document: str, hours: float = 48, seconds: float = 0, with_code: bool = False
+) -> dict[str, object]:
+    """Analyse, have the analysis reviewed until nobody wants a change, then ask for the signature and file it.
+
+    With `with_code` it asks for a one-time code before it files: that is short-lived, and the answer is kept nowhere.
+    """
     clauses = await app.step("read", read, document)
     remarks: list[str] = []
     while True:
@@ -59,6 +85,8 @@ async def review_contract(document: str, hours: float = 48, seconds: float = 0) 
     say(f"sign-off: {sign_off.decision} {sign_off.feedback}")
     if not sign_off.approved:
         return {"status": sign_off.decision, "feedback": sign_off.feedback}
+    if with_code and not await confirmed():
+        return {"status": "unconfirmed", "feedback": ""}
     filed = await app.step("file", file_away, f"archive/{app.execution_id}")
     return {"status": "approved", "feedback": sign_off.feedback, "analysis": analysis, "filed": filed}
 

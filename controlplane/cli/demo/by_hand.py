@@ -26,7 +26,7 @@ def play_by_hand(stage: Stage, screen: Screen) -> NoReturn:
     """Start a run and show what happens to it and to others, until a signal ends the demo."""
     events = _followed(f"{stage.urls.control_plane}/api/v1/events?from=now")
     _say_what_runs(stage, screen)
-    run: str | None = stage.execute("by-hand", document=CONTRACT, hours=RUN_HOURS).execution_id
+    run: str | None = stage.execute("by-hand", document=CONTRACT, hours=RUN_HOURS, with_code=True).execution_id
     said = 0
     while True:
         for event in _next(events):
@@ -44,6 +44,8 @@ def _say_what_runs(stage: Stage, screen: Screen) -> None:
         "Kill any of them (kill -9 PID) whenever you like: it is started again, and every run goes on by itself."
     )
     screen.say("Ctrl-C ends the demo.")
+    screen.heading("The inbox, where people decide; leave it open, it shows everything that comes:")
+    screen.say(f"  {stage.urls.control_plane}/inbox")
 
 
 def _show(stage: Stage, screen: Screen, event: Event) -> None:
@@ -52,6 +54,8 @@ def _show(stage: Stage, screen: Screen, event: Event) -> None:
     screen.say(f"{event['at'][11:19]}  {event['type']:<26} {about}  {reason}".rstrip())
     if event["type"] == "approval.requested":
         _say_how_to_decide(stage, screen, event["approval_id"])
+    elif event["type"] == "feedback.asked":
+        _say_how_to_answer(stage, screen, event["data"]["unique_id"])
 
 
 def _show_what_the_agent_says(stage: Stage, screen: Screen, said: int) -> int:
@@ -64,11 +68,17 @@ def _show_what_the_agent_says(stage: Stage, screen: Screen, said: int) -> int:
 
 def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
     review = f"curl -X POST {stage.urls.reviews}/reviews/{approval_id}"
-    screen.heading("The agent waits for you. Open this page, or type one of these in another terminal:")
-    screen.say(f"  {stage.urls.reviews}/")
+    screen.heading("The agent waits for you. Open this page and click Approve, and once more to confirm:")
+    screen.say(f"  {stage.urls.control_plane}/inbox/{approval_id}")
+    screen.say("Or be a review service that sends a signed webhook, in another terminal:")
     screen.say(f"  {review}/approve")
     screen.say(f"  {review}/reject -d 'not with us'")
     screen.say(f"  {review}/request-changes -d 'name the clause'")
+
+
+def _say_how_to_answer(stage: Stage, screen: Screen, unique_id: str) -> None:
+    screen.heading("The agent waits for a code from you, which is kept nowhere. Type it into the inbox, or:")
+    screen.say(f"  holdshort feedback answer {unique_id} --url {stage.urls.control_plane}")
 
 
 def _say_result(stage: Stage, screen: Screen, run: str) -> bool:

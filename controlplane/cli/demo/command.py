@@ -7,6 +7,7 @@ import click
 
 from controlplane.cli.demo.by_hand import play_by_hand
 from controlplane.cli.demo.faults import DemoFault
+from controlplane.cli.demo.inbox import decided_in_the_inbox
 from controlplane.cli.demo.report import Report, Screen, say_tails
 from controlplane.cli.demo.restarts import agent_killed, killed_between_steps, killed_in_a_pause, rolling_restart
 from controlplane.cli.demo.stage import Stage, set_up
@@ -17,6 +18,7 @@ from controlplane.settings import Settings
 
 STEPS: tuple[tuple[str, Callable[[Stage, Tell], None]], ...] = (
     ("signed webhook", signed_webhook),
+    ("decided in the inbox", decided_in_the_inbox),
     ("tampered webhook", tampered),
     ("duplicate webhook", duplicate),
     ("expiry", expiry),

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from controlplane.cli.demo.faults import NotSeen
+from controlplane.domain.feedback import Question
 from controlplane.domain.nodes import Instance, InstanceStatus
-from controlplane.storage import approvals, executions, history, nodes, steps
+from controlplane.storage import approvals, executions, feedback, history, nodes, steps
 from controlplane.storage.approvals import Shown
 from controlplane.storage.engine import Connection, make_engine, transaction
 from controlplane.storage.executions import Run
@@ -113,6 +114,16 @@ class Database:
     def history(self, approval_id: str) -> list[Entry]:
         """Everything that happened to one approval, oldest first."""
         return self._read(lambda conn: history.of_approval(conn, approval_id))
+
+    def question(self, unique_id: str) -> Question:
+        """Wait until a short-lived question waits for its answer.
+
+        Raises:
+            NotSeen: not within 15 s.
+        """
+        return self._seen(
+            lambda conn: feedback.pending(conn, [unique_id]), bool, f"{unique_id} pending", lambda _: "no such question"
+        )[0]
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -196,7 +196,7 @@ def _stage(url: str, folder: Path, database: Database, http: httpx.Client) -> St
     urls = Urls(*(f"http://127.0.0.1:{free_port()}" for _ in Urls._fields))
     secret, mark = os.urandom(24).hex(), os.urandom(3).hex()
     node = f"contract-reviewer-{mark}"
-    known = {"HOLDSHORT_URL": urls.control_plane, "REVIEWS_URL": urls.reviews, "NODE_ID": node}
+    known = {"HOLDSHORT_URL": urls.control_plane, "NODE_ID": node}
     served = {"HOLDSHORT_DATABASE_URL": url, "HOLDSHORT_WEBHOOK_SECRETS": f"{SENDER}:{secret}"}
     return Stage(
         name=f"demo-{mark}",

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from controlplane.cli.demo.faults import check
 from controlplane.cli.demo.readback import Read
@@ -118,9 +118,9 @@ def control_plane_killed(stage: Stage, tell: Tell) -> None:
     tell("signed off; whoever called before the kill, and asked on, got the result", time.monotonic() - begun)
 
 
-def ask(stage: Stage, word: str, hours: float = OPEN_HOURS, seconds: float = 0) -> Asked:
+def ask(stage: Stage, word: str, hours: float = OPEN_HOURS, **more: Any) -> Asked:
     """Start a run and wait until PostgreSQL says that it waits."""
-    return _asked(stage, stage.execute(word, document=CONTRACT, hours=hours, seconds=seconds))
+    return _asked(stage, stage.execute(word, document=CONTRACT, hours=hours, **more))
 
 
 def _asked(stage: Stage, started: Started) -> Asked:
