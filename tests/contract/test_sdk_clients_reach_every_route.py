@@ -27,7 +27,7 @@ from tests.contract.planes import SECRET, Plane
 
 Do = Callable[..., Awaitable[Any]]
 Name = Callable[[str], str]
-NO_ROUTE = {"send", "close", "aclose", "events"}
+NO_ROUTE = {"send", "close", "aclose", "events", "feedback_events"}
 
 
 class Walker:

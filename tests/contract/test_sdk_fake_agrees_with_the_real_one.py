@@ -7,9 +7,9 @@ import pytest
 from holdshort import Agent, Approval, AsyncClient, FeedbackExpired, HoldshortError, Question, Registration, Verdict
 from holdshort.testing import ControlPlane
 
-from tests.contract import feedback_scripts  # noqa: F401  # its scripts are played too
+from tests.contract.feedback_scripts import MINE
 from tests.contract.planes import Plane, asked
-from tests.contract.scripts import SCRIPTS, Doing, Ids, Script
+from tests.contract.scripts import SCRIPTS, Doing, Ids, Script, steady
 
 OnExpiry = Literal["cancel", "resume"]
 
@@ -61,6 +61,31 @@ async def story(client: AsyncClient, run: str) -> list[str]:
     async for event in client.events(execution_id=run):
         seen.append(event.type)
         if event.type == "execution.succeeded":
+            break
+    return seen
+
+
+async def test_both_tell_of_questions_alike(client: AsyncClient, fresh: Callable[[str], str]):
+    memory = AsyncClient(transport=ControlPlane().transport)
+    told = [await questions_told(each, fresh("q")) for each in (memory, client)]
+    assert told[0] == told[1]
+    assert [kind for kind, _ in told[0]] == ["blocking_human_feedback"] * 2 + ["human_feedback_resolved"] * 2
+
+
+async def questions_told(client: AsyncClient, name: str) -> list[Any]:
+    """What the live stream says of one question that waits already, and of one that comes."""
+    seen: list[Any] = []
+    await client.ask_feedback(f"{name}-1", "Which?", MINE.public_key, options=["Red", "Blue"], session_id="s")
+    async for event in client.feedback_events():
+        if not event.data["request_id"].startswith(name):
+            continue
+        seen.append((event.type, steady(event.data)))
+        if len(seen) == 1:
+            await client.ask_feedback(f"{name}-2", "Yes?", MINE.public_key, kind="yes_no", yes_label="Go")
+            await client.submit_feedback(f"{name}-1", "Red")
+        if len(seen) == 3:
+            await client.end_feedback(f"{name}-2")
+        if len(seen) == 4:
             break
     return seen
 

@@ -34,7 +34,7 @@ from holdshort import (
 from holdshort._refusals import refusal
 from holdshort.testing import ControlPlane
 
-SHELL = {"send", "events", "execute", "human_feedback", "close", "aclose"}
+SHELL = {"send", "events", "execute", "human_feedback", "feedback_events", "close", "aclose"}
 
 
 def public(kind: type) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_the_same_methods_with_the_same_signatures() -> None:
         assert ours == theirs
         assert inspect.iscoroutinefunction(awaited[name])
         assert inspect.getdoc(blocking[name]) == inspect.getdoc(awaited[name])
-    for name in ("send", "events", "execute", "human_feedback"):
+    for name in ("send", "events", "execute", "human_feedback", "feedback_events"):
         assert inspect.signature(blocking[name]).parameters == inspect.signature(awaited[name]).parameters
 
 
@@ -60,7 +60,7 @@ def test_every_route_is_a_method() -> None:
         for name, made in vars(module).items()
         if inspect.isfunction(made) and made.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert routes - {"event_stream", "held_execute", "new_key"} == set(public(Client)) - SHELL
+    assert routes - {"event_stream", "feedback_stream", "held_execute", "new_key"} == set(public(Client)) - SHELL
 
 
 def test_a_blocking_client_through_a_whole_life(plane: ControlPlane) -> None:

@@ -11,7 +11,17 @@ import holdshort.testing
 import holdshort.webhooks
 import pytest
 
-FORBIDDEN = ("uvicorn", "cryptography", "jsonschema", "litellm", "litestar", "sqlalchemy", "starlette", "pydantic", "httpx")
+FORBIDDEN = (
+    "uvicorn",
+    "cryptography",
+    "jsonschema",
+    "litellm",
+    "litestar",
+    "sqlalchemy",
+    "starlette",
+    "pydantic",
+    "httpx",
+)
 
 
 @pytest.mark.parametrize("module", [holdshort, holdshort.testing, holdshort.webhooks])

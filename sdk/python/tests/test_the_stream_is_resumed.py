@@ -1,9 +1,11 @@
 import asyncio
 import threading
+from functools import partial
 
 import pytest
-from holdshort import AsyncClient, Client, ConnectionFailed, NotFound
+from holdshort import AsyncClient, Client, ConnectionFailed, NotFound, _routes
 from holdshort._core import Reply, Unreachable
+from holdshort._seals import Lock
 from holdshort._stream import Subscription
 from holdshort.testing import ControlPlane
 
@@ -11,7 +13,8 @@ from sdk.python.tests.support import Wire, eventually, serving
 
 
 def subscription(after: str | None = None, patience: float | None = 10.0) -> Subscription:
-    return Subscription(execution_id="e", types=("a", "b"), after=after, from_now=True, patience=patience)
+    make = partial(_routes.event_stream, execution_id="e", types=("a", "b"), from_now=True)
+    return Subscription(lambda seen: make(after=seen), after=after, patience=patience)
 
 
 def test_lines_become_events_and_a_half_read_one_is_dropped() -> None:
@@ -71,4 +74,43 @@ def test_a_blocking_client_reads_the_same(plane: ControlPlane) -> None:
         later.start()
         assert next(stream).data["execution_id"] == "run-2"
         later.join()
+        stream.close()  # type: ignore[attr-defined]
+
+
+async def test_short_lived_questions_are_told_from_those_that_wait_on(plane: ControlPlane, wire: Wire) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def read(url: str) -> None:
+        async with AsyncClient(url) as client:
+            async for event in client.feedback_events():
+                seen.append((event.type.rpartition("_")[2], event.data["request_id"]))  # noqa: PERF401  # seen as they come
+
+    lock = Lock()
+    async with AsyncClient(transport=plane.transport) as client:
+        await client.ask_feedback("q-1", "Which?", lock.public_key)
+        async with serving(wire) as url:
+            reading = asyncio.create_task(read(url))
+            await eventually(lambda: seen == [("feedback", "q-1")])
+            await client.ask_feedback("q-2", "Which?", lock.public_key)
+            plane.answer_feedback("q-1", "Red")
+            await eventually(lambda: seen[1:] == [("feedback", "q-2"), ("resolved", "q-1")])
+        # After a break it begins with what waits.
+        async with serving(wire, int(url.rsplit(":", 1)[1])):
+            await eventually(lambda: seen[3:] == [("feedback", "q-2")])
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+def test_a_blocking_client_is_told_of_questions_too(plane: ControlPlane) -> None:
+    with Client(transport=plane.blocking_transport) as client:
+        client.ask_feedback("q-1", "Which?", Lock().public_key, options=["Red"])
+        stream = client.feedback_events()
+        told = next(stream).data
+        assert (told["question"], told["options"], told["context"]) == (
+            "Which?",
+            ["Red"],
+            "This request expires in 300 seconds.",
+        )
+        client.end_feedback("q-1")
+        assert next(stream).data == {"request_id": "q-1", "outcome": "cancelled"}
         stream.close()  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -235,9 +236,25 @@ class AsyncClient:
         Raises:
             ConnectionFailed: the stream could not be had back for `patience` seconds.
         """
-        subscription = Subscription(
-            execution_id=execution_id, types=types, after=after, from_now=from_now, patience=self._patience
-        )
+        make = partial(_routes.event_stream, execution_id=execution_id, types=types, from_now=from_now)
+        subscription = Subscription(lambda seen: make(after=seen), after=after, patience=self._patience)
+        async for event in self._followed(subscription):
+            yield event
+
+    async def feedback_events(self) -> AsyncIterator[Event]:
+        """The short-lived questions that wait for a person, and then each as it is asked and as it ends.
+
+        An event of type `blocking_human_feedback` is a question, and may come again after a break;
+        `human_feedback_resolved` says that one ended. Never an answer.
+
+        Raises:
+            ConnectionFailed: the stream could not be had back for `patience` seconds.
+        """
+        subscription = Subscription(lambda _: _feedback_routes.feedback_stream(), patience=self._patience)
+        async for event in self._followed(subscription):
+            yield event
+
+    async def _followed(self, subscription: Subscription) -> AsyncIterator[Event]:
         while True:
             try:
                 async for event in self._connection(subscription):

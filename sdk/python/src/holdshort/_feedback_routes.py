@@ -6,8 +6,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from holdshort._core import Call, body, path, query
+from holdshort._wire import Event
 
 _SUBMIT = "/api/human-feedback/submit"
+_EVENTS = "/api/human-feedback/events"
 _PENDING = "/api/human-feedback/pending"
 
 
@@ -170,3 +172,8 @@ def submit_feedback(unique_id: str, response: str, *, submission_id: str | None 
 def pending_feedback() -> Call[FeedbackPage]:
     """The short-lived questions that wait for a person, oldest first."""
     return Call(method="GET", path=_PENDING, reads=FeedbackPage)
+
+
+def feedback_stream() -> Call[Event]:
+    """The live stream of short-lived questions: first those that wait."""
+    return Call(method="GET", path=_EVENTS, reads=Event)

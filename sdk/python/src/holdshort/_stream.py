@@ -1,38 +1,28 @@
 """The live stream without I/O: server-sent lines to events, and where to go on after a break."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from holdshort import _core, _routes
+from holdshort import _core
 from holdshort._core import Again, Call, Reply, Unreachable
 from holdshort._wire import Event
 
 
 class Subscription:
-    """One reading of the live stream over as many connections as it takes.
+    """One reading of a live stream over as many connections as it takes.
 
     Args:
-        execution_id: only this execution's rows.
-        types: only these types of rows.
-        after: the id of the last event that was seen.
-        from_now: only what happens from now on.
+        make: the request that opens a connection, after the id of the last event that was seen.
+        after: that id, when something was seen before.
         patience: seconds without the control plane before it gives up; None for any.
     """
 
     def __init__(
-        self,
-        *,
-        execution_id: str | None,
-        types: Sequence[str],
-        after: str | None,
-        from_now: bool,
-        patience: float | None,
+        self, make: Callable[[str | None], Call[Event]], *, after: str | None = None, patience: float | None
     ) -> None:
-        self._execution_id = execution_id
-        self._types = types
+        self._make = make
         self._last_id = after
-        self._from_now = from_now
         self._patience = patience
         self._fields: dict[str, str] = {}
         self._tries = 0
@@ -41,9 +31,7 @@ class Subscription:
     def call(self) -> Call[Event]:
         """The request that opens the next connection, after the last event seen; a half-read event is dropped."""
         self._fields = {}
-        return _routes.event_stream(
-            execution_id=self._execution_id, types=self._types, after=self._last_id, from_now=self._from_now
-        )
+        return self._make(self._last_id)
 
     def opened(self, reply: Reply) -> None:
         """Check the answer's head; raises Unreachable when it is one to try again, else what it means."""

@@ -140,6 +140,7 @@ class Book:
         self.events: list[dict[str, Any]] = []
         self.instances: dict[str, Any] = {}
         self.questions: dict[str, Any] = {}
+        self.question_events: list[dict[str, Any]] = []
         self.lease_seconds = 15.0
 
     def advance(self, by: timedelta) -> None:

@@ -65,13 +65,11 @@ class AsyncDoor:
         yield _OPEN, self._lines(call)
 
     async def _lines(self, call: Call[Any]) -> AsyncIterator[str]:
-        last = _first(self._plane, call)
+        news = _News(self._plane, call)
         changed = asyncio.Event()
         with self._plane.listening(waking(changed)):
             while True:
-                events = self._plane.events_after(last)
-                last = events[-1].id if events else last
-                for line in chain.from_iterable(_written(call, event) for event in events):
+                for line in news.lines():
                     yield line
                 await changed.wait()
                 changed.clear()
@@ -111,18 +109,36 @@ class Door:
         yield _OPEN, self._lines(call)
 
     def _lines(self, call: Call[Any]) -> Iterator[str]:
-        last = _first(self._plane, call)
+        news = _News(self._plane, call)
         changed = threading.Event()
         with self._plane.listening(changed.set):
             while True:
-                for event in self._plane.events_after(last):
-                    last = event.id
-                    yield from _written(call, event)
+                yield from news.lines()
                 changed.wait()
                 changed.clear()
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class _News:
+    """What one reader of a live stream has not been told yet."""
+
+    def __init__(self, plane: "ControlPlane", call: Call[Any]) -> None:
+        self._plane = plane
+        self._call = call
+        self._feedback = call.path.endswith("/human-feedback/events")
+        self._place: int | None = None
+        self._last = None if self._feedback else _first(plane, call)
+
+    def lines(self) -> list[str]:
+        """What happened since the last time, as it is written."""
+        if self._feedback:
+            events, self._place = self._plane.feedback_events_after(self._place)
+            return list(chain.from_iterable(_lines_of(event) for event in events))
+        events = self._plane.events_after(self._last)
+        self._last = events[-1].id if events else self._last
+        return list(chain.from_iterable(_written(self._call, event) for event in events))
 
 
 def _first(plane: "ControlPlane", call: Call[Any]) -> str | None:
@@ -138,5 +154,8 @@ def _written(call: Call[Any], event: Event) -> list[str]:
         return []
     if "types" in wanted and event.type not in wanted["types"].split(","):
         return []
-    data = msgspec.json.encode(event.data).decode()
-    return [f"id: {event.id}", f"event: {event.type}", f"data: {data}", ""]
+    return [f"id: {event.id}", *_lines_of(event)]
+
+
+def _lines_of(event: Event) -> list[str]:
+    return [f"event: {event.type}", f"data: {msgspec.json.encode(event.data).decode()}", ""]

@@ -228,6 +228,16 @@ class ControlPlane:
             known = int(last_id.removeprefix("e")) if last_id else 0
             return [Event(**each) for each in self._book.events[known:]]
 
+    def feedback_events_after(self, place: int | None) -> tuple[list[Event], int]:
+        """What was told of short-lived questions after a place, and the next one; at first, those that wait."""
+        with self._lock:
+            self._check_reachable()
+            told = self._book.question_events[place:]
+            if place is None:
+                waiting = _questions.pending(self._book)
+                told = [{"id": "", "type": _questions.ASKED, "data": _questions.as_event(asked)} for asked in waiting]
+            return [Event(**each) for each in told], len(self._book.question_events)
+
     @contextmanager
     def listening(self, wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake` at each change."""

@@ -11,6 +11,7 @@ from holdshort._seals import seal
 from holdshort.testing._book import Book, Refusal
 from holdshort.testing._visits import invalid
 
+ASKED = "blocking_human_feedback"
 _KEPT = timedelta(hours=1)
 _READABLE = timedelta(seconds=30)
 
@@ -64,6 +65,7 @@ def ask(book: Book, told: Told) -> Asked:
     until = book.now + timedelta(seconds=told.timeout_seconds)
     asked = Asked(told=told, choices=choices, created_at=book.now, expires_at=until)
     book.questions[told.unique_id] = asked
+    _say(book, ASKED, as_event(asked))
     return asked
 
 
@@ -143,6 +145,13 @@ def shown(asked: Asked) -> dict[str, Any]:
     }
 
 
+def as_event(asked: Asked) -> dict[str, Any]:
+    """A question as the live stream tells of it."""
+    known = shown(asked)
+    named = {"request_id": known.pop("unique_id"), "question": known.pop("message_for_user")}
+    return {**named, **known}
+
+
 def answer_to(choices: Choices, response: str) -> str:
     """The answer that a person's text is; what is unclear is refused."""
     if not response.strip():
@@ -196,3 +205,8 @@ def _check_alive(asked: Asked) -> None:
 
 def _end(book: Book, asked: Asked, status: str) -> None:
     asked.status, asked.ended_at = status, book.now
+    _say(book, "human_feedback_resolved", {"request_id": asked.told.unique_id, "outcome": status})
+
+
+def _say(book: Book, kind: str, data: dict[str, Any]) -> None:
+    book.question_events.append({"id": "", "type": kind, "data": data})
