@@ -9,13 +9,16 @@ import httpx
 import pytest
 
 from controlplane.cli.demo.faults import DemoFault, NotSeen, check
+from controlplane.cli.demo.page import Page
 from controlplane.cli.demo.programs import Program, stop
 from tests import postgres
-from tests.cli.processes import children_of, running, wait_until_gone
+from tests.cli.processes import Running, children_of, run, running, wait_until_gone
 from tests.postgres import Database
 
+CODE = "493201"
 STEPS = [
     "signed webhook",
+    "decided in the inbox",
     "tampered webhook",
     "duplicate webhook",
     "expiry",
@@ -40,20 +43,40 @@ def test_it_decides_by_itself_and_sees_everything_on_a_postgresql_of_its_own():
 
 
 @pytest.mark.parametrize(("word", "status"), [("approve", "approved"), ("reject", "rejected")])
-def test_a_person_decides_by_the_commands_that_it_prints_and_sigterm_ends_it_whole(
+def test_a_person_decides_on_the_pages_that_it_prints_and_sigterm_ends_it_whole(
     database: Database, word: str, status: str
 ):
     with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
-        review = demo.wait_for(rf"curl -X POST (http://\S+/{word})\b")[1]
+        first = demo.wait_for(r"^  (http://\S+/inbox/apr_\w+)$")[1]
         started = children_of(demo.process.pid)
-        assert httpx.post(review).json()["status"] == "processed"
         if word == "approve":
-            assert httpx.post(demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]).json()["status"] == "processed"
+            press(first, "approved")
+            press(demo.wait_for(r"^  (http://\S+/inbox/apr_\w+)$")[1], "approved")
+            type_code(demo)
+        else:
+            press(first, "rejected")
         demo.wait_for(rf'The run has ended; the agent returned {{"status": "{status}"')
         assert len(started) == 3
         assert demo.terminate() < 10
     assert demo.process.returncode == 0
     wait_until_gone(*started)
+    assert CODE not in "".join(demo.seen)
+
+
+def press(url: str, verdict: str) -> None:
+    """Press a button of a page, and once more to confirm."""
+    base, path = url[: url.index("/inbox")], url[url.index("/inbox") :]
+    with httpx.Client(trust_env=False) as browser:
+        page = Page(browser, base, path)
+        page.press(f"{path}/decision", verdict=verdict, feedback="")
+        page.press(f"{path}/decision", verdict=verdict, feedback="")
+        assert page.status == 200
+
+
+def type_code(demo: Running) -> None:
+    """Answer the agent's short-lived question by the command that is printed."""
+    words = demo.wait_for(r"^  holdshort (feedback answer \S+ --url \S+)$")[1].split()
+    assert run(*words, given=CODE).stdout == "Response submitted\n"
 
 
 def test_what_is_killed_by_hand_is_started_again_and_the_run_ends_by_itself(database: Database):
@@ -66,6 +89,7 @@ def test_what_is_killed_by_hand_is_started_again_and_the_run_ends_by_itself(data
         assert httpx.post(review).json()["status"] == "processed"
         sign_off = demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]
         assert httpx.post(sign_off).json()["status"] == "processed"
+        type_code(demo)
         demo.wait_for(r'The run has ended; the agent returned \{"status": "approved"')
         assert demo.terminate() < 10
     doers = re.findall(r"\[(\d+)\] step (\w+)", "".join(demo.seen))
