@@ -1,7 +1,10 @@
 import asyncio
+import json
+import re
 import sys
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -241,8 +244,6 @@ async def test_what_may_be_edited_needs_a_schema_and_a_payload(plane: ControlPla
         for each in wrong:
             with pytest.raises(InvalidField):
                 await agent.pause("q", **each)
-        with pytest.raises(TypeError, match="object"):
-            await agent.ask("Which?", schema=list[int])
     assert plane.approvals() == []
 
 
@@ -251,6 +252,53 @@ async def test_a_form_can_be_given_in_full(plane: ControlPlane, agent: Agent) ->
         waiting = asyncio.create_task(agent.pause("q", form=Form(kind="form", schema=SCHEMA)))
         plane.decide(await plane.asked("q"), "approved", values={"amount": 2})
         assert (await waiting).values == {"amount": 2}
+
+
+class Line(msgspec.Struct):
+    text: str
+    count: Annotated[int, msgspec.Meta(ge=1, title="How many")] = 1
+
+
+class Order(msgspec.Struct):
+    lines: list[Line]
+    urgent: bool
+    way: Literal["post", "courier"] | None = None
+    main: Line | None = None
+    day: date | None = None
+
+
+class Itself(msgspec.Struct):
+    inner: "Itself | None" = None
+
+
+class Either(msgspec.Struct):
+    value: int | str
+
+
+async def test_a_types_schema_is_of_one_piece_and_its_values_become_the_type(plane: ControlPlane, agent: Agent) -> None:
+    async with agent.execution("run-1"):
+        waiting = asyncio.create_task(agent.ask("What?", schema=Order))
+        question = await plane.asked()
+        assert question.form is not None
+        assert question.form.schema is not None
+        sent = json.dumps(question.form.schema)
+        assert not {"$ref", "$defs", "anyOf"} & set(re.findall(r'"([^"]+)":', sent))
+        properties = question.form.schema["properties"]
+        line = properties["lines"]["items"]
+        assert (properties["main"]["type"], line["type"]) == (["object", "null"], "object")
+        assert line["properties"]["count"] == {"type": "integer", "minimum": 1, "title": "How many", "default": 1}
+        assert properties["way"]["enum"] == ["courier", "post", None]
+        values = {"lines": [{"text": "a"}], "urgent": True, "way": "post", "day": "2030-01-02"}
+        plane.decide(question, "approved", values=values)
+        assert (await waiting).values == Order([Line("a")], urgent=True, way="post", day=date(2030, 1, 2))
+
+
+@pytest.mark.parametrize("kind", [list[int], Itself, Either])
+async def test_a_type_that_no_form_can_be_made_of_is_refused(plane: ControlPlane, agent: Agent, kind: Any) -> None:
+    async with agent.execution("run-1"):
+        with pytest.raises(TypeError):
+            await agent.ask("Which?", schema=kind)
+    assert plane.approvals() == []
 
 
 async def test_without_the_extra_a_schema_is_refused_before_it_is_asked(

@@ -6,10 +6,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from holdshort._ai_forms import schema_of
 from holdshort._choices import checked_choices, invalid
 from holdshort._errors import MissingExtra
 from holdshort._feedback_errors import ValuesInvalid
+from holdshort._form_schemas import form_schema
 from holdshort._step_results import to_model
 from holdshort._threads import in_thread
 from holdshort._wire import ApprovalResult, Form
@@ -83,7 +83,7 @@ def of_question(
 
     Raises:
         InvalidField: nobody could answer that.
-        TypeError: the schema is a type that is no object's.
+        TypeError: the schema is a type that no form can be made of.
     """
     if (kind == "form") != (schema is not None) and (kind is not None or options is not None):
         raise invalid("schema", "goes with the kind form, and with no other")
@@ -103,7 +103,7 @@ def of_payload(form: Form | None, schema: Any, payload: Any, *, editable: bool) 
 
     Raises:
         InvalidField: what is editable needs a schema and a payload; a form says all of that itself.
-        TypeError: the schema is a type that is no object's.
+        TypeError: the schema is a type that no form can be made of.
     """
     if form is not None:
         if schema is not None or editable:
@@ -158,7 +158,7 @@ def _jsonschema() -> Any:
 def _of_schema(schema: Any, *, editable: bool) -> Sought:
     if isinstance(schema, Mapping):
         return Sought(Form(kind="form", schema=dict(schema), editable=editable))
-    return Sought(Form(kind="form", schema=schema_of(schema), editable=editable), schema)
+    return Sought(Form(kind="form", schema=form_schema(schema), editable=editable), schema)
 
 
 def _chosen(form: Form, values: Any) -> str:
