@@ -12,7 +12,7 @@ from tests.cli.processes import run, running, wait_until
 from tests.postgres import Database
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "examples" / "contract_review" / "README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
