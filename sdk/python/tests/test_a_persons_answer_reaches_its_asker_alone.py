@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -358,6 +359,23 @@ async def test_an_error_while_it_waits_withdraws_the_question(plane: ControlPlan
         with pytest.raises(WrongScope):
             await client.human_feedback("Code?", "otp-1")
     assert plane._book.questions["otp-1"].status == "cancelled"
+
+
+async def test_nothing_that_is_logged_or_raised_shows_an_answer(
+    plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert CANARY not in repr(routes.submit_feedback("otp-1", CANARY))
+    async with AsyncClient(transport=plane.transport, patience=0.1) as client:
+        waiting = asyncio.create_task(client.human_feedback("Code?", "otp-1"))
+        await plane.asked_feedback()
+        with plane.away(), pytest.raises(ConnectionFailed) as away:
+            await client.submit_feedback("otp-1", CANARY)
+        plane.answer_feedback("otp-1", CANARY)
+        assert await waiting == CANARY
+        with pytest.raises(AlreadyAnswered) as late:
+            await client.submit_feedback("otp-1", CANARY)
+    assert CANARY not in caplog.text + str(away.value) + str(late.value) + repr(late.value.details)
 
 
 def test_made_ids_differ() -> None:

@@ -91,7 +91,7 @@ async def test_what_is_no_approval_has_no_values(plane: ControlPlane, agent: Age
     ("asked", "unclear"),
     [
         ({}, ["", " ", None, 1, ["x"]]),
-        ({"kind": "yes_no"}, ["ok", "", True, None]),
+        ({"kind": "yes_no"}, ["ok", "", 1, None]),
         ({"options": ["Red", "Blue"]}, ["Green", 0, None]),
         ({"schema": SCHEMA}, [{}, {"amount": 0}, {"amount": "3"}, {"amount": 1, "x": 1}, {"amount": True}, [], None]),
         ({"schema": Transfer}, [{"to": "Ann"}, {"amount": 1.5}, "3", None]),
@@ -215,7 +215,8 @@ async def test_a_long_question_is_shown_whole(
         ({"kind": "form"}, "schema"),
         ({"kind": "text", "schema": SCHEMA}, "schema"),
         ({"options": ["a"], "schema": SCHEMA}, "schema"),
-        ({"schema": {"type": "nothing"}}, "schema"),
+        ({"schema": {"type": "object", "properties": 1}}, "schema"),
+        ({"schema": {"type": "string"}}, "schema"),
         ({"options": ["a", "a"]}, "options"),
         ({"kind": "yes_no", "no_label": "Yes"}, "yes_label"),
         ({"yes_label": "Go"}, "yes_label"),
@@ -263,16 +264,13 @@ class Order(msgspec.Struct):
     lines: list[Line]
     urgent: bool
     way: Literal["post", "courier"] | None = None
+    code: int | str = 0
     main: Line | None = None
     day: date | None = None
 
 
 class Itself(msgspec.Struct):
     inner: "Itself | None" = None
-
-
-class Either(msgspec.Struct):
-    value: int | str
 
 
 async def test_a_types_schema_is_of_one_piece_and_its_values_become_the_type(plane: ControlPlane, agent: Agent) -> None:
@@ -282,7 +280,7 @@ async def test_a_types_schema_is_of_one_piece_and_its_values_become_the_type(pla
         assert question.form is not None
         assert question.form.schema is not None
         sent = json.dumps(question.form.schema)
-        assert not {"$ref", "$defs", "anyOf"} & set(re.findall(r'"([^"]+)":', sent))
+        assert not {"$ref", "$defs"} & set(re.findall(r'"([^"]+)":', sent))
         properties = question.form.schema["properties"]
         line = properties["lines"]["items"]
         assert (properties["main"]["type"], line["type"]) == (["object", "null"], "object")
@@ -293,7 +291,7 @@ async def test_a_types_schema_is_of_one_piece_and_its_values_become_the_type(pla
         assert (await waiting).values == Order([Line("a")], urgent=True, way="post", day=date(2030, 1, 2))
 
 
-@pytest.mark.parametrize("kind", [list[int], Itself, Either])
+@pytest.mark.parametrize("kind", [list[int], Itself])
 async def test_a_type_that_no_form_can_be_made_of_is_refused(plane: ControlPlane, agent: Agent, kind: Any) -> None:
     async with agent.execution("run-1"):
         with pytest.raises(TypeError):

@@ -42,6 +42,10 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     hold: float = 0.0
     reply: float = REPLY_S
 
+    def __repr__(self) -> str:
+        """Without its body, which may hold what a person answered."""
+        return f"Call({self.method} {self.path})"
+
 
 class Reply(msgspec.Struct, frozen=True):
     """An HTTP answer; header names in lower case."""

@@ -20,7 +20,7 @@ def form_schema(kind: Any) -> dict[str, Any]:
         kind: a struct, dataclass, TypedDict or one of pydantic's models.
 
     Raises:
-        TypeError: it is no object's, holds itself, or a choice between several types.
+        TypeError: it is no object's, or holds itself.
     """
     whole = schema_of(kind)
     known = whole.pop("$defs", {})
@@ -56,13 +56,13 @@ def _beside(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _optional(choices: list[Any]) -> dict[str, Any]:
-    """One type or nothing, which a page can draw; of several types it cannot say which is meant."""
+    """One type or nothing, as a page can draw it; several types stay as they are."""
     there = [each for each in choices if each != _NULL]
-    if len(there) != 1 or len(there) == len(choices):
-        raise TypeError("a form cannot hold a choice between several types; use one type, or a Literal")
-    (only,) = there
+    if len(there) != 1 or len(there) == len(choices) or "const" in there[0]:
+        return {"anyOf": choices}
+    only = dict(there[0])
+    if isinstance(only.get("type"), str):
+        only["type"] = [only["type"], "null"]
     if "enum" in only:
-        return {**only, "enum": [*only["enum"], None], **({"type": [only["type"], "null"]} if "type" in only else {})}
-    if not isinstance(only.get("type"), str):
-        raise TypeError("a form cannot hold this type and nothing; leave the nothing out")
-    return {**only, "type": [only["type"], "null"]}
+        only["enum"] = [*only["enum"], None]
+    return only if only.keys() & {"type", "enum"} else {"anyOf": choices}

@@ -115,13 +115,15 @@ def of_payload(form: Form | None, schema: Any, payload: Any, *, editable: bool) 
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is no JSON Schema (2020-12).
+    """Refuse what is no JSON Schema (2020-12) of an object.
 
     Raises:
         MissingExtra: the extra `forms` is not installed.
         InvalidField: it is none.
     """
     found = _jsonschema()
+    if schema.get("type") != "object":
+        raise invalid("schema", 'must describe an object: its type must be "object"')
     try:
         found.Draft202012Validator.check_schema(schema)
     except found.SchemaError as fault:

@@ -10,6 +10,7 @@ from holdshort.testing._book import Ask, Refusal
 from holdshort.testing._questions import answer_to
 from holdshort.testing._visits import invalid
 
+_BOOLEANS = {True: "yes", False: "no"}
 _WITH_CHOICES = ("text", "yes_no", "multiple_choice")
 
 
@@ -22,8 +23,8 @@ def check(ask: Ask) -> None:
         raise invalid("form.kind", "must be text, yes_no, multiple_choice or form")
     if (form.kind == "form") != (form.schema is not None):
         raise invalid("form.schema", "goes with the kind form, and with no other")
-    if form.editable and (form.schema is None or ask.payload is None):
-        raise invalid("form.editable", "needs a schema and a payload")
+    if form.editable and form.schema is None:
+        raise invalid("form.editable", "goes with the kind form, and with no other")
     try:
         if form.schema is not None:
             check_schema(form.schema)
@@ -31,6 +32,8 @@ def check(ask: Ask) -> None:
             _choices(form)
     except InvalidField as fault:
         raise invalid("form", fault.message) from fault
+    if form.editable:
+        _check_payload(ask, form)
 
 
 def response_to(ask: Ask, values: Any, response: Any, decision: str) -> Any:
@@ -41,12 +44,24 @@ def response_to(ask: Ask, values: Any, response: Any, decision: str) -> Any:
             raise Refusal("invalid_answer", "values go with an approval that was asked with a form")
         return response
     known = {"original": ask.payload} if form.editable else {}
-    return {"values": _fitting(form, values), **known}
+    # What may be edited and was not stands as it was.
+    filled = ask.payload if form.editable and values is None else values
+    return {"values": _fitting(form, filled), **known}
+
+
+def _check_payload(ask: Ask, form: Form) -> None:
+    if ask.payload is None:
+        raise invalid("payload", "is required with a form that is editable")
+    try:
+        _fitting(form, ask.payload)
+    except Refusal as misfit:
+        raise invalid("payload", f"must fit the form's schema: {misfit}") from misfit
 
 
 def _fitting(form: Form, values: Any) -> Any:
     if form.schema is None:
-        return answer_to(_choices(form), values if isinstance(values, str) else "")
+        said = _BOOLEANS.get(values, values) if form.kind == "yes_no" and isinstance(values, bool) else values
+        return answer_to(_choices(form), said if isinstance(said, str) else "")
     try:
         held_against(form.schema, values)
     except ValueError as misfit:
