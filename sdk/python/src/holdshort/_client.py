@@ -192,10 +192,14 @@ class AsyncClient:
                 await asyncio.sleep(waiting.took(said, time.monotonic()))
             return answer
         finally:
-            if (last := waiting.end()) is not None:
-                with suppress(HoldshortError, TimeoutError):
-                    async with asyncio.timeout(END_S):
-                        await self.send(last, patience=END_S)
+            await self._told_last(waiting.end())
+
+    async def _told_last(self, last: Call[Any] | None) -> None:
+        if last is None:
+            return
+        with suppress(HoldshortError, TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self.send(last, patience=END_S)
 
     async def _heard(self, waiting: Waiting, call: Call[T]) -> T | None:
         try:
