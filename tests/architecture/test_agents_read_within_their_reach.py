@@ -37,7 +37,11 @@ UNSCOPED = {
         "dispatches.is_full",
         "nodes.reasoner",
     },
-    "it asks by the caller's own key": {"executions.id_of_key"},
+    "it asks by the caller's own key": {"executions.id_of_key", "feedback.count_pending"},
+    "a short-lived question is its own key's, which the service compares while it holds the row": {
+        "feedback.add",
+        "feedback.lock",
+    },
     "an early answer is meant for whoever asks first under its request id, unless it names a run": {
         "parked.take_waiting",
         "parked.remember",
@@ -47,6 +51,7 @@ UNSCOPED = {
         "keys.find",
         "keys.owner_of",
         "senders.standing",
+        "sessions.find",
     },
     "it tells of time and places in the stream, and of no row": {"clock.now", "history.end", "pruning.pruned_to"},
 }
