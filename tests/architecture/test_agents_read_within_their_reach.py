@@ -14,6 +14,7 @@ SCOPED_BY = {"within", "in_reach", "limits"}
 # Reads without a scope that agents' routes come to, by why each shows nothing of another's.
 UNSCOPED = {
     "the run was locked or seen within reach before, in the same transaction": {
+        "approvals.payload_of",
         "cases.save",
         "deliveries.any_pending",
         "deliveries.make_obsolete",
