@@ -52,11 +52,13 @@ def show(approval_id: str, url: str, *, as_json: bool) -> None:
 @click.argument("decision", type=click.Choice(DECISIONS))
 @click.option("--feedback", default=None, help="A sentence for the agent.")
 @click.option("--response", default=None, help="JSON that the agent gets as the answer's data.")
+@click.option("--values", default=None, help="JSON: the answer to a question, or what an editable payload becomes.")
 @url_option
 @json_option
 def decide(**given: Any) -> None:
     """Decide one approval."""
-    body = {"decision": given["decision"], "feedback": given["feedback"], "response": _json(given["response"])}
+    body = {"decision": given["decision"], "feedback": given["feedback"]}
+    body |= {name: _json(name, given[name]) for name in ("response", "values")}
     path = f"/approvals/{_segment(given['approval_id'])}/decision"
     reply = Api(given["url"]).post(path, {name: value for name, value in body.items() if value is not None})
     if given["as_json"]:
@@ -71,8 +73,8 @@ def _segment(text: str) -> str:
     return text
 
 
-def _json(text: str | None) -> Any:
+def _json(name: str, text: str | None) -> Any:
     try:
         return None if text is None else json.decode(text)
     except DecodeError as fault:
-        raise click.BadParameter(f"is not JSON: {fault}", param_hint="--response") from fault
+        raise click.BadParameter(f"is not JSON: {fault}", param_hint=f"--{name}") from fault

@@ -122,3 +122,5 @@ class Progress:
                 self._asked.add(approval["approval_id"])
                 title = literal(approval["title"] or approval["approval_request_id"])
                 self._say(f"  {title}: holdshort approvals decide {approval['approval_id']} approved")
+                if approval.get("request_url"):
+                    self._say(f"  or on its page: {literal(approval['request_url'])}")

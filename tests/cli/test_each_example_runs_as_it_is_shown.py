@@ -60,3 +60,26 @@ def test_a_one_time_code_is_typed_and_kept_nowhere(url: str):
     assert found["result"] == {"status": "signed_in", "account": "DE02"}
     assert CODE not in json.dumps(found)
     assert not agent.written(CODE, 0)
+
+
+def test_questions_that_keep_are_answered_one_after_the_other(url: str):
+    with agent_of("questions", url):
+        execution_id = started(url, "planner.plan_trip", city="Lisbon")
+        for values in ("by train", {"nights": 3, "hotel": "Tejo"}):
+            run(
+                "approvals", "decide", pending(url), "approved", "--values", json.dumps(values), HOLDSHORT_URL=url
+            ).check_returncode()
+        found = ended(url, execution_id)
+    assert found["result"] == {"status": "planned", "means": "by train", "nights": 3, "hotel": "Tejo"}
+
+
+def pending(url: str) -> str:
+    """The approval that waits, once there is one."""
+    found: list[dict[str, Any]] = []
+
+    def look() -> bool:
+        found[:] = httpx.get(f"{url}/api/v1/approvals?status=pending").json()["approvals"]
+        return bool(found)
+
+    wait_until(look)
+    return str(found[0]["approval_id"])

@@ -55,6 +55,7 @@ def test_its_agent_is_killed_in_the_middle_of_a_run_and_the_run_ends_by_itself(d
             called = ("execute", "contract-reviewer.review_contract", "--input", '{"document": "NDA.pdf"}')
             with running(*called, HOLDSHORT_URL=url) as command:
                 approval_id = command.wait_for(r"Sign this contract\?: holdshort approvals decide (\w+) approved")[1]
+                assert command.wait_for(r"or on its page: (\S+)")[1] == f"{url}/inbox/{approval_id}"
                 agent.kill()
                 run("approvals", "decide", approval_id, "approved", HOLDSHORT_URL=url).check_returncode()
                 agent.start()

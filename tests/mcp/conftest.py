@@ -25,6 +25,16 @@ class Plane(NamedTuple):
         url = f"{self.url}/api/v1/approvals/{approval_id}/decision"
         httpx.post(url, json={"decision": decision, **more}, headers=sent(self.keys.operator)).raise_for_status()
 
+    async def approval_titled(self, title: str) -> str:
+        """The id of the pending approval with this title, once there is one."""
+        async with asyncio.timeout(30):
+            while True:
+                pending: list[dict[str, Any]] = self.seen("approvals?status=pending")["approvals"]
+                for each in pending:
+                    if each["title"] == title:
+                        return str(each["approval_id"])
+                await asyncio.sleep(0.02)
+
     def waiting(self) -> list[dict[str, Any]]:
         """The short-lived questions that wait."""
         url, headers = f"{self.url}/api/human-feedback/pending", sent(self.keys.review)

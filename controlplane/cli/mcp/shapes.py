@@ -1,5 +1,6 @@
 """What the tools return, as their output schemas say it."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -66,5 +67,9 @@ def standing(document: Document, execution_id: str) -> Standing:
         feedback=response.get("feedback", ""),
         values=filled.get("values"),
         data=data,
-        next_step=ANSWERED if answered else CHANGED if filled else NEXT[status],
+        next_step=ANSWERED if answered else CHANGED if _changed(filled) else NEXT[status],
     )
+
+
+def _changed(filled: Mapping[str, Any]) -> bool:
+    return bool(filled) and filled["values"] != filled["original"]

@@ -34,6 +34,10 @@ RequestId = Annotated[
     str | None, Field(description="your name for the question, so that asking again finds it; left out, one is made")
 ]
 Schema = Annotated[dict[str, Any] | None, Field(description="JSON Schema of an object, a field for each property")]
+Editable = Annotated[
+    dict[str, Any] | None,
+    Field(description="JSON Schema of the payload, where people may approve with changed values: see `values` then"),
+]
 RunId = Annotated[
     str | None, Field(description="the execution_id that an earlier result named, to ask again under the same id")
 ]
@@ -112,6 +116,7 @@ def _add_approvals(server: MCPServer[None], desk: Desk) -> None:
         ctx: Context,
         description: Annotated[str | None, Field(description="why, and what follows from it")] = None,
         payload: Annotated[Any, Field(description="exactly what you will do, as JSON: people read it")] = None,
+        editable_schema: Editable = None,
         approval_request_id: RequestId = None,
         execution_id: RunId = None,
         expires_in_hours: Hours = None,
@@ -127,6 +132,7 @@ def _add_approvals(server: MCPServer[None], desk: Desk) -> None:
             session=_session(ctx),
             description=description,
             payload=payload,
+            form=editable_schema and {"kind": "form", "schema": editable_schema, "editable": True},
             approval_request_id=approval_request_id,
             execution_id=execution_id,
             expires_in_hours=expires_in_hours,
