@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.domain import digests, signatures, webhook_secrets
 from controlplane.domain.decisions import DecisionReceived, canonical
 from controlplane.domain.errors import FieldFault, HoldshortError, InvalidDecision
+from controlplane.domain.sealing import Opener, SealBroken, Sealed
 from controlplane.domain.webhook_secrets import WebhookSecret
 from controlplane.http import inbound
 from tests.contract.vectors import Ledger, load
@@ -61,6 +62,24 @@ def test_every_signature_has_its_outcome(ledger: Ledger) -> None:
     assert vectors["tolerance_s"] == signatures.TOLERANCE_SECONDS
     results = {case["name"]: differs(signature_outcome(case), case["outcome"]) for case in vectors["cases"]}
     ledger.settle("signatures", results)
+
+
+def sealing_outcome(case: dict[str, Any], opener: Opener) -> str | None:
+    try:
+        return opener.open(Sealed(base64.b64decode(case["enc"]), base64.b64decode(case["ct"])), case["unique_id"])
+    except SealBroken:
+        return None
+
+
+def test_every_sealed_answer_opens_as_what_it_is_or_not_at_all(ledger: Ledger) -> None:
+    vectors = load("feedback_sealing")
+    opener = Opener(base64.b64decode(vectors["private_key"]))
+    assert base64.b64encode(opener.public_key).decode() == vectors["public_key"]
+    results = {
+        case.get("name", case["unique_id"]): differs(sealing_outcome(case, opener), case.get("answer"))
+        for case in vectors["opens"] + vectors["refused"]
+    }
+    ledger.settle("sealed answers", results)
 
 
 def test_every_decision_word_has_its_meaning(ledger: Ledger) -> None:

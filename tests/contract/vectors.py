@@ -12,6 +12,7 @@ FAMILIES = {
     "bodies": 46,
     "settings": 9,
     "digests": 16,
+    "sealed answers": 8,
 }
 
 
@@ -39,5 +40,6 @@ def summary(counts: dict[str, int]) -> str:
     words = [counts.get(f"{kind} decision words", 0) for kind in ("accepted", "refused")]
     return (
         f"conformance: {counts.get('signatures', 0)} signatures, {words[0]} + {words[1]} decision words, "
-        f"{counts.get('bodies', 0)} bodies, {counts.get('settings', 0)} settings, {counts.get('digests', 0)} digests"
+        f"{counts.get('bodies', 0)} bodies, {counts.get('settings', 0)} settings, {counts.get('digests', 0)} digests, "
+        f"{counts.get('sealed answers', 0)} sealed answers"
     )
