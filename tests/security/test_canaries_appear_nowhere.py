@@ -25,6 +25,8 @@ from tests.figures import Figures
 from tests.postgres import Database
 from tests.receiver import Answer, Got, Receiver, receiver
 from tests.roles import runtime_role
+from tests.security import browsing
+from tests.security.browsing import Browser
 from tests.security.canaries import Aviary, Found
 from tests.security.places import IN_ANSWERS, IN_HISTORY, search_command_lines, search_database
 from tests.security.planting import NAMED_TWICE, Caller, Route, post, routes, staged
@@ -166,14 +168,31 @@ async def delivered(caller: Caller) -> bytes:
     return answer.content
 
 
-async def break_everything(caller: Caller, ids: Ids, owner: Any, role: str) -> dict[str, Counter[int]]:
+async def browse(caller: Caller, ids: Ids, told: Receiver, agent: Receiver) -> Browser:
+    """Ask for each page rightly in a fresh scene, then in every wrong way."""
+    browser = Browser(caller)
+    await browser.begin(walks=5)
+    ids = (await staged(caller, len(routes()), told.url, f"http://127.0.0.1:{agent.port}"))._replace(
+        delivery_id=ids.delivery_id
+    )
+    seen = await browser.walk(ids, "rightly")
+    assert max(seen) < 500, [answer.about for answer in browser.caller.answers if answer.status >= 500]
+    await browser.bad(ids)
+    return browser
+
+
+async def break_everything(
+    caller: Caller, browser: Browser, ids: Ids, owner: Any, role: str
+) -> dict[str, Counter[int]]:
     """Walk while rows are refused, tables are gone, connections are killed, and nobody gets into the database."""
     seen = {}
     await each_table(owner, "ADD CONSTRAINT refuses CHECK (false) NOT VALID")
     seen["rows refused"] = await walk(caller, ids, "with rows refused")
+    seen["rows refused, pages"] = await browser.walk(ids, "with rows refused")
     await each_table(owner, "DROP CONSTRAINT refuses")
     await each_table(owner, 'RENAME TO "gone_{table}"')
     seen["tables gone"] = await walk(caller, ids, "with tables gone")
+    seen["tables gone, pages"] = await browser.walk(ids, "with tables gone")
     for table in BROKEN:
         await owner.execute(f'ALTER TABLE "gone_{table}" RENAME TO "{table}"')
 
@@ -185,8 +204,10 @@ async def break_everything(caller: Caller, ids: Ids, owner: Any, role: str) -> d
         )
 
     seen["connections killed"] = await walk(caller, ids, "with connections killed", before=kill)
+    seen["connections killed, pages"] = await browser.walk(ids, "with connections killed", before=kill)
     await owner.execute(f"ALTER ROLE {role} NOLOGIN")
     seen["database away"] = await walk(caller, ids, "with the database away", before=kill)
+    seen["database away, pages"] = await browser.walk(ids, "with the database away", before=kill)
     await owner.execute(f"ALTER ROLE {role} LOGIN")
     return seen
 
@@ -219,6 +240,7 @@ def test_every_route_of_the_table_is_walked():
     missing = {route.name for route in routes()} - RECIPES.keys()
     assert missing == set(), f"say in tests/security/recipes.py how these routes are asked: {sorted(missing)}"
     assert RECIPES.keys() == {route.name for route in routes()}
+    assert browsing.SENT.keys() == {page.name for page in browsing.pages()}, "say in browsing.py how a page is asked"
 
 
 @pytest.mark.timeout(600)
@@ -235,16 +257,19 @@ async def test_canaries_appear_nowhere(database: Database, tmp_path: Path, figur
         with running("serve", "--port", "0", **world.environ) as server:
             caller = await at_work(world, server)
             ids = await visit(caller, told, agent)
-            seen = await break_everything(caller, ids, owner, role)
+            browser = await browse(caller, ids, told, agent)
+            seen = await break_everything(caller, browser, ids, owner, role)
             await until(lambda: told.got and agent.got and world.heads.exists())
             world.leaked += search_command_lines(aviary, server.process.pid)
             await caller.client.aclose()
+            await browser.caller.client.aclose()
             await asyncio.to_thread(server.terminate)
             output = printed(server)
         await asyncio.to_thread(look_from_the_shell, world)
         world.leaked += await search_database(aviary, owner)
     await owner.close()
     search_answers(world, caller)
+    browsing.search(browser, world.search)
     world.search("output", output)
     world.search("heads", world.heads.read_bytes())
     world.search("notifications", "\n".join(heard))
@@ -252,8 +277,8 @@ async def test_canaries_appear_nowhere(database: Database, tmp_path: Path, figur
     figures(
         f"canaries, {log_format} logs",
         planted=aviary.count,
-        requests=len(caller.answers),
-        routes=len(routes()),
+        requests=len(caller.answers) + len(browser.caller.answers),
+        routes=len(routes()) + len(browsing.pages()),
         places_searched=aviary.places,
         bytes_searched=aviary.bytes,
         leaked=len(world.leaked),
@@ -265,6 +290,7 @@ async def test_canaries_appear_nowhere(database: Database, tmp_path: Path, figur
     assert seen["rows refused"][500] >= 10
     assert seen["tables gone"][500] >= 30
     assert seen["database away"][503] >= 30
+    browsing.check_statuses(browser, seen)
     assert output.count("request_failed") >= 40
     assert "callback_tried" in output
     assert "run_dispatched" in output
