@@ -168,6 +168,18 @@ async def test_a_run_that_is_started_again_finds_its_answer_and_keeps_its_form(
     assert len(plane.approvals()) == 1
 
 
+async def test_who_waits_for_a_question_asked_before_holds_its_values_too(plane: ControlPlane, agent: Agent) -> None:
+    async with agent.execution("run-1"):
+        waiting = asyncio.create_task(agent.ask("How much?", schema=Transfer, approval_request_id="q"))
+        plane.decide(await plane.asked("q"), "approved", values={"amount": 3})
+        await waiting
+        assert (await agent.wait_for_resume("q", schema=Transfer)).values == Transfer(3)
+        assert (await agent.wait_for_resume("q", schema=SCHEMA)).values == {"amount": 3}
+        assert (await agent.wait_for_resume("q")).values == {"amount": 3}
+        with pytest.raises(ValuesInvalid):
+            await agent.wait_for_resume("q", schema=Address)
+
+
 async def test_made_ids_name_the_function_that_asks(plane: ControlPlane, agent: Agent) -> None:
     @agent.reasoner()
     async def colours() -> list[Any]:

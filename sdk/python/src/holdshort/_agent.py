@@ -213,7 +213,12 @@ class Agent(Runner, Work, People):
         return run.blocking(lambda: self.pause(made, **question))
 
     async def wait_for_resume(
-        self, approval_request_id: str, execution_id: str | None = None, timeout: float | None = None
+        self,
+        approval_request_id: str,
+        execution_id: str | None = None,
+        timeout: float | None = None,
+        *,
+        schema: Any = None,
     ) -> ApprovalResult:
         """Wait for a question asked before, perhaps by a process that is gone; a decision made meanwhile is returned.
 
@@ -224,13 +229,24 @@ class Agent(Runner, Work, People):
             approval_request_id: under which it was asked.
             execution_id: that asked; the current run's when absent.
             timeout: seconds to wait.
+            schema: that it was asked with; the values are held against it as in `ask`, and become its type.
 
         Raises:
             NotFound: nobody asked under this id.
             AmbiguousRequestId: several could be meant; the error lists them.
             WaitTimeout: still pending, and can be waited for again.
             ConnectionFailed: `timeout` passed before the control plane could say how it stands.
+            ValuesInvalid: it is approved with values that do not fit the schema.
         """
+        sought = of_payload(None, schema, None, editable=False)
+        if sought is not None:
+            await sought.ready()
+        result = await self._resumed(approval_request_id, execution_id, timeout)
+        return result if sought is None else sought.fitting(result)
+
+    async def _resumed(
+        self, approval_request_id: str, execution_id: str | None, timeout: float | None
+    ) -> ApprovalResult:
         run = self._run()
         named = execution_id or (run.execution_id if run else None)
         async with self.sessions.use() as session:

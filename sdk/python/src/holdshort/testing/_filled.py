@@ -10,6 +10,7 @@ from holdshort.testing._book import Ask, Refusal
 from holdshort.testing._questions import answer_to
 from holdshort.testing._visits import invalid
 
+_LONGEST_TEXT = 16 * 1024
 _BOOLEANS = {True: "yes", False: "no"}
 _WITH_CHOICES = ("text", "yes_no", "multiple_choice")
 
@@ -61,7 +62,8 @@ def _check_payload(ask: Ask, form: Form) -> None:
 def _fitting(form: Form, values: Any) -> Any:
     if form.schema is None:
         said = _BOOLEANS.get(values, values) if form.kind == "yes_no" and isinstance(values, bool) else values
-        return answer_to(_choices(form), said if isinstance(said, str) else "")
+        text = said if isinstance(said, str) and len(said.encode()) <= _LONGEST_TEXT else ""
+        return answer_to(_choices(form), text)
     try:
         held_against(form.schema, values)
     except ValueError as misfit:
