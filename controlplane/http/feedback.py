@@ -43,6 +43,10 @@ class FeedbackIn(Struct, kw_only=True):
     public_key: PublicKey | None = None
     wait: bool = False
 
+    def __repr__(self) -> str:
+        """Without its words."""
+        return f"FeedbackIn(unique_id={self.unique_id!r})"
+
 
 class FeedbackOut(Struct):
     """The question that was asked, or that is pending already."""

@@ -52,6 +52,10 @@ class FeedbackQuestionOut(Struct):
     created_at: datetime
     expires_at: datetime
 
+    def __repr__(self) -> str:
+        """Without its words."""
+        return f"FeedbackQuestionOut(unique_id={self.unique_id!r})"
+
 
 class FeedbackPendingOut(Struct):
     """Every question that waits, oldest first."""
