@@ -84,6 +84,27 @@ async def test_a_question_goes_with_its_caller(agent: Agent, client: AsyncClient
     await gone(client, fresh("q2"))
 
 
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_question_goes_with_its_run(agent: Agent, client: AsyncClient, fresh: Name, plain: bool):
+    @agent.reasoner()
+    async def waits() -> str:
+        return await agent.human_feedback("Code?", fresh("q"))
+
+    @agent.reasoner()
+    def waits_in_a_thread() -> str:
+        return agent.human_feedback_sync("Code?", fresh("q"))
+
+    reasoner = "waits_in_a_thread" if plain else "waits"
+    async with planes.listening(agent):
+        await planes.registered(client, agent.node_id, reasoner)
+        run = await client.execute_async(agent.node_id, reasoner)
+        await questioned(client, fresh("q"))
+        await client.cancel_execution(run.execution_id, reason="enough")
+        await gone(client, fresh("q"))
+        with pytest.raises(FeedbackCancelled):
+            await client.submit_feedback(fresh("q"), "482913")
+
+
 async def test_another_call_takes_nothing_from_the_one_that_waits(agent: Agent, client: AsyncClient, fresh: Name):
     waiting = asyncio.create_task(agent.human_feedback("Code?", fresh("q")))
     await questioned(client, fresh("q"))

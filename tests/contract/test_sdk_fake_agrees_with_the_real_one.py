@@ -7,6 +7,7 @@ import pytest
 from holdshort import Agent, Approval, AsyncClient, FeedbackExpired, HoldshortError, Question, Registration, Verdict
 from holdshort.testing import ControlPlane
 
+from tests.contract import form_scripts  # noqa: F401  # its scripts are played too
 from tests.contract.feedback_scripts import MINE
 from tests.contract.planes import Plane, asked
 from tests.contract.scripts import SCRIPTS, Doing, Ids, Script, steady

@@ -44,6 +44,8 @@ def response_to(ask: Ask, values: Any, response: Any, decision: str) -> Any:
         if values is not None:
             raise Refusal("invalid_answer", "values go with an approval that was asked with a form")
         return response
+    if response is not None:
+        raise invalid("response", "is made from the values where a question has a form; send values alone")
     known = {"original": ask.payload} if form.editable else {}
     # What may be edited and was not stands as it was.
     filled = ask.payload if form.editable and values is None else values
