@@ -36,8 +36,9 @@ class OnExpiry(StrEnum):
 class Approval(Struct, frozen=True, kw_only=True):
     """What the rules need to know of one approval; title, description and payload stay in storage.
 
-    `response` is the sender's own JSON as bytes, None when there was none. `read_at` is when its agent read
-    the final status; `new_status` is the execution's at the decision.
+    `form` is what values an approval takes, as JSON bytes, None when it takes none. `response` is the sender's own
+    JSON as bytes, None when there was none. `read_at` is when its agent read the final status; `new_status` is the
+    execution's at the decision.
     """
 
     approval_id: str
@@ -52,6 +53,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     approval_request_url: str | None = None
     payload_digest: str | None = None
     decided_by: str | None = None
+    form: bytes | None = None
     callback_url: str | None = None
     callback_secret: str | None = None
     decided_at: datetime | None = None

@@ -9,6 +9,7 @@ from controlplane.domain.cases import Case, open_approval
 from controlplane.domain.errors import ApprovalRequestConflict, InvalidState, RoundNotOpen
 from controlplane.domain.events import Actor
 from controlplane.domain.executions import MAY_ASK
+from controlplane.domain.forms import alike
 
 # An unnamed round that ended in another way is told again whatever is asked: its answer covers no action.
 _BINDS_PAYLOAD = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED, ApprovalStatus.REJECTED})
@@ -27,6 +28,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     callback_secret: str | None = None
     payload_digest: str | None = None
     decided_by: str | None = None
+    form: bytes | None = None
 
 
 class Found(Struct, frozen=True):
@@ -51,7 +53,7 @@ def resolve(case: Case, asked: Asked, *, told: bool) -> Found | Opening:
         told: the newest round's end is known to its agent (delivered or read), or it has no callback.
 
     Raises:
-        ApprovalRequestConflict: the round stands for another payload or on_expiry.
+        ApprovalRequestConflict: the round stands for another payload, form or on_expiry.
         RoundNotOpen: the named round cannot be opened now.
         InvalidState: a round would open, but the execution is over or never started.
     """
@@ -83,6 +85,7 @@ def opened(case: Case, asked: Asked, opening: Opening, approval_id: str, actor: 
         approval_request_url=asked.approval_request_url,
         payload_digest=asked.payload_digest,
         decided_by=asked.decided_by,
+        form=asked.form,
         callback_url=asked.callback_url,
         callback_secret=asked.callback_secret,
     )
@@ -100,7 +103,8 @@ def _wanted_round(case: Case, asked: Asked, newest: Approval | None, *, told: bo
 
 
 def _check_same(found: Approval, asked: Asked) -> None:
-    if found.payload_digest != asked.payload_digest or found.on_expiry is not asked.on_expiry:
+    same_form = found.form == asked.form or alike(found.form, asked.form)
+    if found.payload_digest != asked.payload_digest or found.on_expiry is not asked.on_expiry or not same_form:
         raise ApprovalRequestConflict(
             approval_id=found.approval_id,
             round=found.round,

@@ -20,6 +20,7 @@ from controlplane.domain.approvals import (
     ending_of,
 )
 from controlplane.domain.dispatching import Order
+from controlplane.domain.errors import InvalidAnswer
 from controlplane.domain.events import SWEEPER, Actor, Fact, FactType
 from controlplane.domain.executions import (
     EXECUTION_FINISHED,
@@ -54,12 +55,17 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """A decision as it arrived: `response` is the sender's JSON as bytes, None when there was none."""
+    """A decision as it arrived: `response` is the sender's JSON as bytes, None when there was none.
+
+    `values` are those it gives to a form; `fits` is set by `domain.form_answers` alone, which judges them.
+    """
 
     status: ApprovalStatus
     actor: Actor
     feedback: str = ""
     response: bytes | None = None
+    values: bytes | None = None
+    fits: bool = False
 
 
 def expire_due(case: Case) -> Case:
@@ -74,11 +80,16 @@ def settle(case: Case, approval_id: str, answer: Answer) -> Case:
     """End a pending approval as the table says; one that is final already stays as it is.
 
     The caller has expired what is due (`expire_due`), so an answer that meets a pending approval is in time.
+
+    Raises:
+        InvalidAnswer: it approves a question with a form, and nobody judged its values to fit.
     """
     approval = case.approval(approval_id)
     if approval.final:
         return case
     transition = TRANSITIONS[ending_of(answer.status, approval.on_expiry)]
+    if approval.form is not None and transition.to is ApprovalStatus.APPROVED and not answer.fits:
+        raise InvalidAnswer
     case = progress(_close(case, approval, answer, transition.to))
     reason = _reason(transition.reason, answer.feedback if transition.with_feedback else "")
     if transition.effect is Effect.RESUME:

@@ -44,7 +44,11 @@ _REFUSED = (
     "additionalItems",
 )
 _PATTERN_SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)
-_FIELD = "form.schema"
+
+
+def fault_of(rule: str) -> FieldFault:
+    """The refusal of a schema, with the rule that it breaks."""
+    return FieldFault("form", f"its schema {rule}")
 
 
 class Cost(Struct, frozen=True):
@@ -75,9 +79,9 @@ def cost_of(schema: dict[str, Any]) -> Cost:
     """
     cost = _Walk(schema).of(schema, depth=1)
     if cost.weight > MAX_WEIGHT:
-        raise FieldFault(_FIELD, f"must have at most {MAX_WEIGHT} parts, each counted where it is referred to")
+        raise fault_of(f"must have at most {MAX_WEIGHT} parts, each counted where it is referred to")
     if cost.patterns > MAX_PATTERNS_SIZE:
-        raise FieldFault(_FIELD, "must have fewer or simpler patterns; say lengths with maxLength")
+        raise fault_of("must have fewer or simpler patterns; say lengths with maxLength")
     return cost
 
 
@@ -90,12 +94,12 @@ class _Walk:
         self._open: set[str] = set()
         for name in _DEFINITIONS:
             if not isinstance(root.get(name, {}), dict):
-                raise FieldFault(_FIELD, f"must have an object as {name}")
+                raise fault_of(f"must have an object as {name}")
 
     def of(self, schema: object, *, depth: int) -> Cost:
         """The cost of a part that stands `depth` deep, references followed."""
         if depth > MAX_DEPTH:
-            raise FieldFault(_FIELD, f"must not nest more than {MAX_DEPTH} deep, references followed")
+            raise fault_of(f"must not nest more than {MAX_DEPTH} deep, references followed")
         if not isinstance(schema, dict):
             return Cost()
         _check_words(schema, top=schema is self._root)
@@ -108,14 +112,14 @@ class _Walk:
     def _referred(self, reference: object, *, depth: int) -> Cost:
         target = self._target(reference)
         if reference in self._open:
-            raise FieldFault(_FIELD, "must not refer to itself, not even in a circle")
+            raise fault_of("must not refer to itself, not even in a circle")
         known = self._known.get(str(reference))
         if known is None:
             self._open.add(str(reference))
             known = self._known[str(reference)] = self.of(target, depth=depth)
             self._open.discard(str(reference))
         if depth + known.height - 1 > MAX_DEPTH:
-            raise FieldFault(_FIELD, f"must not nest more than {MAX_DEPTH} deep, references followed")
+            raise fault_of(f"must not nest more than {MAX_DEPTH} deep, references followed")
         return known
 
     def _target(self, reference: object) -> object:
@@ -124,7 +128,7 @@ class _Walk:
             found = self._root.get(place[1], {}).get(place[2])
             if found is not None and not set(place[2]) & set("~%"):
                 return found
-        raise FieldFault(_FIELD, "must refer to its own parts only, as #/$defs/NAME; nothing is fetched")
+        raise fault_of("must refer to its own parts only, as #/$defs/NAME; nothing is fetched")
 
 
 def _parts(schema: dict[str, Any]) -> Iterator[object]:
@@ -140,17 +144,15 @@ def _parts(schema: dict[str, Any]) -> Iterator[object]:
 def _check_words(schema: dict[str, Any], *, top: bool) -> None:
     for word in (*_REFUSED, *(() if top else (*_DEFINITIONS, "$schema"))):
         if word in schema:
-            raise FieldFault(
-                _FIELD, f"must not use {word}" if word in _REFUSED else f"must have {word} at its top only"
-            )
+            raise fault_of(f"must not use {word}" if word in _REFUSED else f"must have {word} at its top only")
     if schema.get("$schema", DRAFT) not in _DIALECTS:
-        raise FieldFault(_FIELD, f"must be of the draft 2020-12 ({DRAFT})")
+        raise fault_of(f"must be of the draft 2020-12 ({DRAFT})")
     if _members(schema.get("properties")) > MAX_PROPERTIES:
-        raise FieldFault(_FIELD, f"must have at most {MAX_PROPERTIES} properties in an object")
+        raise fault_of(f"must have at most {MAX_PROPERTIES} properties in an object")
     # Comparing with lists and objects costs as much as they are large, for every value anew.
     fixed = [*_listed(schema.get("enum")), schema.get("const")]
     if any(isinstance(each, list | dict) for each in fixed):
-        raise FieldFault(_FIELD, "must have texts, numbers, true, false or null in enum and const")
+        raise fault_of("must have texts, numbers, true, false or null in enum and const")
 
 
 def _patterns(schema: dict[str, Any]) -> int:
@@ -171,9 +173,7 @@ def _size(pattern: str) -> int:
             except (ValidationError, ValueError):
                 continue
             return size
-    raise FieldFault(
-        _FIELD, f"must have patterns of at most {MAX_PATTERN} characters that need no look-around or back reference"
-    )
+    raise fault_of(f"must have patterns of at most {MAX_PATTERN} characters that need no look-around or back reference")
 
 
 def _members(value: object) -> int:

@@ -10,14 +10,13 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError, ValidatorMap
 from jsonschema_rs import validator_map_for as _map_for
 
-from controlplane.domain.errors import FieldFault, InvalidAnswer
-from controlplane.domain.form_cost import DRAFT, cost_of
+from controlplane.domain.errors import InvalidAnswer
+from controlplane.domain.form_cost import DRAFT, cost_of, fault_of
 from controlplane.domain.form_words import rule_of
 
 MAX_FAULTS = 20
 WHOLE = "values"
 
-_FIELD = "form.schema"
 _UNFIT = "must fit the form's schema"
 _PATTERNS = RegexOptions(size_limit=256_000, dfa_size_limit=256_000)
 
@@ -26,10 +25,10 @@ def check_schema(schema: dict[str, Any]) -> None:
     """Refuse a schema that is none, describes no object, or whose checks nobody could bound.
 
     Raises:
-        FieldFault: the field is `form.schema`.
+        FieldFault: the field is `form`.
     """
     if schema.get("type") != "object":
-        raise FieldFault(_FIELD, 'must describe an object: its type must be "object"')
+        raise fault_of('must describe an object: its type must be "object"')
     cost_of(schema)
     _validator(schema)
 
@@ -80,7 +79,7 @@ def _validator(schema: dict[str, Any]) -> Draft202012Validator:
     try:
         return Draft202012Validator(schema, validate_formats=True, pattern_options=_PATTERNS, offline=True)
     except (ValidationError, ReferencingError, ValueError):
-        raise FieldFault(_FIELD, f"must be a JSON Schema ({DRAFT})") from None
+        raise fault_of(f"must be a JSON Schema ({DRAFT})") from None
 
 
 class _Faults:

@@ -6,6 +6,7 @@ import msgspec
 
 from controlplane.domain import json_text
 from controlplane.domain.answers import check_choices
+from controlplane.domain.digests import canonical
 from controlplane.domain.errors import FieldFault
 from controlplane.domain.form_fields import Field, FieldType, Option, fields
 from controlplane.domain.form_kinds import Form, FormKind
@@ -19,6 +20,7 @@ __all__ = [
     "Form",
     "FormKind",
     "Option",
+    "alike",
     "check_payload",
     "fields",
     "kept",
@@ -74,22 +76,27 @@ def kept(raw: bytes) -> bytes:
     return msgspec.json.format(raw, indent=-1)
 
 
+def alike(one: bytes | None, other: bytes | None) -> bool:
+    """Whether two forms ask for the same; the order of their members is for the eye alone."""
+    return one is not None and other is not None and canonical(one) == canonical(other)
+
+
 def _form(members: dict[str, Any]) -> Form:
     kind = members.pop("kind", None)
     if kind not in set(FormKind):
-        raise FieldFault("form.kind", "must be one of " + ", ".join(FormKind))
+        raise FieldFault("form", "its kind must be one of " + ", ".join(FormKind))
     for name, value in members.items():
         if name not in _MEMBERS:
             raise FieldFault("form", "must have no members but kind, " + ", ".join(_MEMBERS))
         strings = name != "options" or all(isinstance(each, str) for each in value)
         if not isinstance(value, _TYPES[name]) or not strings:
-            raise FieldFault(f"form.{name}", f"must be {_MEMBERS[name]}")
+            raise FieldFault("form", f"its {name} must be {_MEMBERS[name]}")
     if (kind == FormKind.FORM) != ("schema" in members):
-        raise FieldFault("form.schema", "goes with the kind form, which needs it, and with no other")
+        raise FieldFault("form", "its schema goes with the kind form, which needs it, and with no other")
     for name in {"options", "yes_label", "no_label"} & set(members) if kind == FormKind.FORM else ():
-        raise FieldFault(f"form.{name}", "goes with another kind; a form says it in its schema")
+        raise FieldFault("form", f"its {name} goes with another kind; a form says it in its schema")
     if members.get("editable") and kind != FormKind.FORM:
-        raise FieldFault("form.editable", "goes with the kind form, and with no other")
+        raise FieldFault("form", "its editable goes with the kind form, and with no other")
     options = members.pop("options", None)
     return Form(kind=FormKind(kind), options=None if options is None else tuple(options), **members)
 
@@ -98,4 +105,4 @@ def _check_choices(form: Form) -> None:
     try:
         check_choices(form.choices)
     except FieldFault as fault:
-        raise FieldFault(f"form.{fault.field}", fault.rule) from None
+        raise FieldFault("form", f"its {fault.field} {fault.rule}") from None

@@ -7,6 +7,7 @@ from litestar import Request, get, post
 from litestar.params import FromPath, Parameter
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from controlplane.domain import forms
 from controlplane.domain.approvals import MAX_EXPIRY_HOURS, MIN_EXPIRY, ApprovalStatus, OnExpiry
 from controlplane.domain.asking import Asked
 from controlplane.domain.digests import payload_digest
@@ -26,7 +27,7 @@ from controlplane.edge.deps import (
 )
 from controlplane.edge.paging import clean
 from controlplane.http import fields, waiting
-from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of
+from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of, raw
 from controlplane.runtime import Runtime
 from controlplane.services import approvals as service
 from controlplane.services import asking as asking_service
@@ -67,6 +68,7 @@ class AskOut(Struct):
     expires_at: datetime
     payload_digest: str | None
     response: AnswerOut | None
+    form: Raw | None
 
 
 _ASK_PATHS = [
@@ -144,6 +146,7 @@ async def _ask(request: Request[Any, Any, Any], execution_id: str, node_id: str 
         expires_at=approval.expires_at,
         payload_digest=approval.payload_digest,
         response=answer_of(approval),
+        form=raw(approval.form),
     )
 
 
@@ -177,8 +180,6 @@ def _check_path_node(node_id: str | None) -> None:
 
 
 def _asked(body: AskIn, execution_id: str, runtime: Runtime) -> Asked:
-    if body.form is not UNSET and bytes(body.form) != b"null":
-        raise FieldFault("form", "is reserved and not taken by this version")
     payload = _payload(body)
     return Asked(
         execution_id=execution_id,
@@ -193,6 +194,7 @@ def _asked(body: AskIn, execution_id: str, runtime: Runtime) -> Asked:
         callback_secret=runtime.seal(body.callback_secret),
         payload_digest=None if payload is None else payload_digest(payload),
         decided_by=body.decided_by,
+        form=_form(body, payload),
     )
 
 
@@ -204,6 +206,14 @@ def _payload(body: AskIn) -> bytes | None:
     if len(payload) > MAX_PAYLOAD:
         raise FieldFault("payload", f"must have at most {MAX_PAYLOAD} bytes of JSON")
     return payload
+
+
+def _form(body: AskIn, payload: bytes | None) -> bytes | None:
+    if body.form is UNSET or bytes(body.form) == b"null":
+        return None
+    form = bytes(body.form)
+    forms.check_payload(forms.read(form), payload)
+    return forms.kept(form)
 
 
 def _expires_in(hours: float) -> timedelta:

@@ -30,12 +30,16 @@ from controlplane.services.approvals import SeenByPerson
 
 
 class DecisionIn(Struct, kw_only=True):
-    """A decision; `payload_digest` and `round` say what was seen, and another one that stands refuses it."""
+    """A decision; `payload_digest` and `round` say what was seen, and another one that stands refuses it.
+
+    `values` are what an approval gives to the question's form: there, and nowhere else.
+    """
 
     decision: Raw | UnsetType = UNSET
     feedback: str | None = None
     reason: str | None = None
     response: Raw | UnsetType = UNSET
+    values: Raw | UnsetType = UNSET
     payload_digest: str | None = None
     round: fields.Round | None = None
     approval_request_id: fields.RequestId | None = None
@@ -148,7 +152,8 @@ async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id
         status=ApprovalStatus(decision.value),
         actor=operator(request),
         feedback=body.feedback if body.feedback is not None else body.reason or "",
-        response=_response(body),
+        response=_sent(body.response),
+        values=_sent(body.values),
     )
     seen = SeenByPerson(payload_digest=body.payload_digest, round=body.round)
     async with transaction(request) as conn:
@@ -188,10 +193,8 @@ def _decision(body: DecisionIn) -> Decision:
     return decision
 
 
-def _response(body: DecisionIn) -> bytes | None:
-    if body.response is UNSET or bytes(body.response) == b"null":
-        return None
-    return bytes(body.response)
+def _sent(value: Raw | UnsetType) -> bytes | None:
+    return None if value is UNSET or bytes(value) == b"null" else bytes(value)
 
 
 def _members(out: DecisionOut) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 | shape | request id | decision | the sender's own value |
 |---|---|---|---|
-| flat | `requestId` | `decision` | `response` |
+| flat | `requestId` | `decision` | `response`, or `values` for a `response` of `{"values": ...}` |
 | envelope | `data.requestId`, `data.id` | `data.response.decision`, `.action`; `type` expired | `data.response` |
 
 `sdk/conformance/webhook_bodies.json` holds the cases that every implementation must agree on.
@@ -14,6 +14,7 @@ import msgspec
 
 from controlplane.domain import ids, json_text
 from controlplane.domain.decisions import Decision, DecisionReceived, canonical, known
+from controlplane.domain.digests import canonical as canonical_json
 from controlplane.domain.errors import DecisionConflict, DecisionMissing, FieldFault, InvalidBody, RequestIdMissing
 from controlplane.domain.json_text import JSON
 from controlplane.edge import strict_json
@@ -89,7 +90,7 @@ def _flat(raw: bytes, top: Members, *, rivals: list[JSON]) -> DecisionReceived:
         round=named.round,
         decision=decision,
         feedback=_feedback(top, response),
-        response=_sent(raw, "response"),
+        response=_response(raw),
         shape="flat",
     )
 
@@ -208,6 +209,19 @@ def _sent(raw: bytes, *path: str) -> bytes | None:
     """The sender's own value as the bytes received; null is the same as none."""
     value = json_text.member(raw, *path)
     return None if value == b"null" else value
+
+
+def _response(raw: bytes) -> bytes | None:
+    """The flat shape's own value, where `values` may stand for a response that has nothing else."""
+    response, values = _sent(raw, "response"), _sent(raw, "values")
+    if values is None:
+        return response
+    if response is None:
+        return b'{"values":' + values + b"}"
+    inner = _sent(raw, "response", "values")
+    if inner is None or canonical_json(inner) != canonical_json(values):
+        raise _invalid("values", "is given beside a response that has others")
+    return response
 
 
 def _object(place: Members, name: str) -> Members:

@@ -47,6 +47,7 @@ class ApprovalOut(StatusOut, kw_only=True):
     payload_digest: str | None
     on_expiry: OnExpiry
     decided_by: str | None
+    form: Raw | None
 
 
 def answer_of(approval: Approval) -> AnswerOut | None:
@@ -72,6 +73,7 @@ def approval_of(shown: Shown, base: str | None) -> ApprovalOut:
         payload_digest=shown.payload_digest,
         on_expiry=shown.on_expiry,
         decided_by=shown.decided_by,
+        form=raw(shown.form),
     )
 
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controlplane.domain import forms
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.cases import Answer, Case, about, expire_due, settle
 from controlplane.domain.deliveries import target_of
@@ -11,11 +12,13 @@ from controlplane.domain.errors import (
     ApprovalChanged,
     ApprovalNotFound,
     ExecutionNotFound,
+    FieldFault,
     NoApprovalRequest,
     OwnershipMismatch,
 )
 from controlplane.domain.events import Actor, Fact, FactType, acting_for
 from controlplane.domain.executions import check_named_fence
+from controlplane.domain.form_answers import answered
 from controlplane.domain.ids import DELIVERY_PREFIX, names_approval
 from controlplane.domain.outcomes import Outcome, outcome_of
 from controlplane.storage import approvals, cases, deliveries, history
@@ -31,17 +34,38 @@ class SeenByPerson(Struct, frozen=True, kw_only=True):
     round: int | None = None
 
 
-async def decide(conn: Connection, approval_id: str, answer: Answer, *, seen: SeenByPerson, new_id: NewId) -> Outcome:
+async def decide(  # what is decided, on what, and with which values
+    conn: Connection,
+    approval_id: str,
+    answer: Answer,
+    *,
+    seen: SeenByPerson,
+    new_id: NewId,
+    values: bytes | None = None,
+) -> Outcome:
     """Apply a person's or operator's decision, or return what stands.
+
+    Args:
+        conn: the transaction.
+        approval_id: which approval.
+        answer: the decision.
+        seen: what the person had before their eyes.
+        new_id: makes ids.
+        values: what they give to its form, as JSON; None for nothing.
 
     Raises:
         ApprovalNotFound: no such approval.
         ApprovalChanged: another payload or round stands than the person saw.
+        InvalidAnswer: it is pending, and the values do not fit its form, or nobody asked for any.
+        FieldFault: a response of their own beside the values of a form.
     """
     case = await lock_approval(conn, approval_id, new_id)
     approval = case.approval(approval_id)
     if seen.payload_digest not in (None, approval.payload_digest) or seen.round not in (None, approval.round):
         raise ApprovalChanged(payload_digest=approval.payload_digest, round=approval.round)
+    if approval.form is not None and answer.response is not None and answer.status is ApprovalStatus.APPROVED:
+        raise FieldFault("response", "is made from the values where a question has a form; send values alone")
+    answer = await fitted(conn, approval, answer if values is None else replace(answer, values=values))
     return await apply(conn, case, approval_id, answer, new_id)
 
 
@@ -202,6 +226,19 @@ async def pass_deadlines(conn: Connection, locked: Case, new_id: NewId) -> Case:
         await cases.save(conn, [(locked, case)], new_id)
         conn.keep()
     return replace(case, facts=(), tellings=())
+
+
+async def fitted(conn: Connection, approval: Approval, answer: Answer) -> Answer:
+    """An answer with its values judged against the approval's form; what is final already needs no judging.
+
+    Raises:
+        InvalidAnswer: an approval whose values do not fit, or values that nobody asked for.
+    """
+    if approval.final or (approval.form is None and answer.values is None):
+        return answer
+    form = None if approval.form is None else forms.stored(approval.form)
+    editable = form is not None and form.editable
+    return answered(form, answer, await approvals.payload_of(conn, approval.approval_id) if editable else None)
 
 
 async def apply(conn: Connection, case: Case, approval_id: str, answer: Answer, new_id: NewId) -> Outcome:

@@ -6,13 +6,15 @@ from controlplane.domain import asking, parking
 from controlplane.domain.approvals import Approval
 from controlplane.domain.asking import Asked, Found
 from controlplane.domain.cases import Answer, Case, about, settle
+from controlplane.domain.errors import InvalidAnswer
 from controlplane.domain.events import Actor, ActorKind, Fact, FactType, acting_for
 from controlplane.domain.executions import check_fence
+from controlplane.domain.form_answers import of_sender
 from controlplane.domain.ids import APPROVAL_PREFIX
 from controlplane.domain.outcomes import outcome_of
 from controlplane.domain.parking import Choice, Parked
 from controlplane.domain.runs import prove
-from controlplane.services.approvals import callback_changed, lock_execution, tell_again
+from controlplane.services.approvals import callback_changed, fitted, lock_execution, tell_again
 from controlplane.storage import approvals, cases, history, outbox, parked
 from controlplane.storage.approvals import Wording
 from controlplane.storage.cases import NewId
@@ -85,12 +87,16 @@ async def _use_parked(conn: Connection, case: Case, approval: Approval) -> Case:
     waiting = await parked.take_waiting(conn, approval.approval_request_id, approval.execution_id)
     if not waiting:
         return case
-    choice = parking.choose(waiting, approval.decided_by)
-    if choice.used is not None:
-        case = settle(case, approval.approval_id, _parked_answer(choice.used))
+    answers = {p.parked_id: await _fitting(conn, approval, p) for p in waiting}
+    unfit = [p for p in waiting if answers[p.parked_id] is None]
+    choice = parking.choose(tuple(p for p in waiting if p not in unfit), approval.decided_by)
+    answer = None if choice.used is None else answers[choice.used.parked_id]
+    if answer is not None:
+        case = settle(case, approval.approval_id, answer)
         await _remember(conn, case, approval.approval_id, choice)
     await parked.remove(conn, [p.parked_id for p in waiting])
     facts = [_parked_fact(p, approval, FactType.WEBHOOK_DROPPED) for p in choice.dropped]
+    facts += [_parked_fact(p, approval, FactType.WEBHOOK_DROPPED, reason=InvalidAnswer.code) for p in unfit]
     if choice.used is not None:
         facts.append(_parked_fact(choice.used, approval, FactType.WEBHOOK_USED))
     return replace(case, facts=(*case.facts, *facts))
@@ -105,11 +111,19 @@ async def _remember(conn: Connection, case: Case, approval_id: str, choice: Choi
             await parked.remember(conn, entry.sender, entry.keys_of_rivals(), late)
 
 
-def _parked_answer(used: Parked) -> Answer:
-    actor = Actor(ActorKind.SENDER, used.sender, "parked_webhook")
-    return Answer(status=used.decision, actor=actor, feedback=used.feedback, response=used.response)
-
-
-def _parked_fact(entry: Parked, approval: Approval, type_: FactType) -> Fact:
+async def _fitting(conn: Connection, approval: Approval, entry: Parked) -> Answer | None:
+    """The answer that was parked, or None when it is none to what is asked: it is as if it had been refused."""
     actor = Actor(ActorKind.SENDER, entry.sender, "parked_webhook")
-    return replace(about(approval, type_, actor), data={"parked_id": entry.parked_id, "decision": entry.decision})
+    answer = Answer(status=entry.decision, actor=actor, feedback=entry.feedback, response=entry.response)
+    if approval.form is None:
+        return answer
+    try:
+        return await fitted(conn, approval, of_sender(answer))
+    except InvalidAnswer:
+        return None
+
+
+def _parked_fact(entry: Parked, approval: Approval, type_: FactType, **more: str) -> Fact:
+    actor = Actor(ActorKind.SENDER, entry.sender, "parked_webhook")
+    data = {"parked_id": entry.parked_id, "decision": entry.decision, **more}
+    return replace(about(approval, type_, actor), data=data)

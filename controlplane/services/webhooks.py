@@ -18,6 +18,7 @@ from controlplane.domain.errors import (
 )
 from controlplane.domain.events import SWEEPER, Actor, ActorKind, Fact, FactType
 from controlplane.domain.executions import FINAL_EXECUTION
+from controlplane.domain.form_answers import of_sender
 from controlplane.domain.ids import PARKED_PREFIX
 from controlplane.domain.outcomes import Outcome, outcome_of
 from controlplane.domain.parking import MAX_PARKED_BYTES, MAX_PARKED_PER_SENDER, MAX_REPEATS, Parked, rival_keys
@@ -85,6 +86,7 @@ async def receive(
         RoundNotOpen: it names a round that was not asked yet.
         InvalidState: it names an execution that ended without asking.
         SenderNotAllowed: the approval takes its answer from another sender.
+        InvalidAnswer: the approval has a form, and the answer no values that fit it.
         TooManyParked: it would have to be parked, and there are too many or it is too large for that.
     """
     replayed = await _replayed(conn, incoming)
@@ -113,6 +115,8 @@ async def _answer(
         feedback=received.feedback,
         response=received.response,
     )
+    if case.approval(approval_id).form is not None:
+        answer = await service.fitted(conn, case.approval(approval_id), of_sender(answer))
     after = settle(case, approval_id, answer)
     outcome = outcome_of(after, approval_id, applied=not case.approval(approval_id).final)
     added = await parked.remember(conn, incoming.sender, incoming.keys, outcome)

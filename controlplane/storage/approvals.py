@@ -104,6 +104,12 @@ async def get(conn: Connection, approval_id: str) -> Shown | None:
     return to_struct(row, Shown) if row else None
 
 
+async def payload_of(conn: Connection, approval_id: str) -> bytes | None:
+    """The payload of an approval whose execution is locked, as the bytes received."""
+    row = await conn.row(_PAYLOAD, {"approval_id": approval_id})
+    return row.payload if row else None
+
+
 async def newest(conn: Connection, execution_id: str, request_id: str | None) -> Shown | None:
     """The newest approval of an execution, or the newest round under one of its request ids."""
     row = await within(conn, await conn.row(_NEWEST, {"execution_id": execution_id, "request_id": request_id}))
@@ -202,6 +208,7 @@ _INSERT = Statement(sa.insert(approvals), *Approval.__struct_fields__, *Wording.
 _GET = Statement(
     sa.select(*_SHOWN).select_from(_WITH_EXECUTION).where(approvals.c.approval_id == sa.bindparam("approval_id"))
 )
+_PAYLOAD = Statement(sa.select(approvals.c.payload).where(approvals.c.approval_id == sa.bindparam("approval_id")))
 _NEWEST = Statement(
     sa.select(*_SHOWN)
     .select_from(_WITH_EXECUTION)

@@ -16,6 +16,7 @@ async def test_asking_answers_with_the_approval_and_again_with_the_same(api: Api
         "expires_at",
         "payload_digest",
         "response",
+        "form",
     }
     assert (first["status"], first["round"], first["response"]) == ("pending", 1, None)
     assert first["requested_at"].endswith("Z")
