@@ -49,7 +49,8 @@ async def answer_question(request: Request[Any, Any, Any], unique_id: FromPath[s
     """
     named = _named(unique_id)
     form = await form_of(request, limit=LIMIT)
-    response = form.get("response", "")
+    # In forms a line ends with CR and LF, whatever was typed.
+    response = form.get("response", "").replace("\r\n", "\n")
     try:
         submission = _submission(form.get("submission_id"))
         if len(response.encode()) > MOST_BYTES:

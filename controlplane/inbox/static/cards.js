@@ -16,6 +16,7 @@ const cards = () => all("article[data-feedback]", section() ?? document.createEl
 
 export function start() {
   for (const card of cards()) prepare(card);
+  for (const card of cards()) notice.expect(card.dataset.feedback, card.dataset.expires);
   addEventListener("pagehide", forget);
 }
 
@@ -49,13 +50,16 @@ function put(card) {
   const later = cards().find((each) => each.dataset.created > card.dataset.created);
   touch(card);
   card.classList.add("fresh");
-  for (const each of cards()) if (later && each.dataset.created > card.dataset.created) touch(each);
+  for (const each of moved()) touch(each);
   section().insertBefore(card, later ?? null);
   prepare(card);
   clock.draw(card);
   announce(say("question-new"));
   hold(card);
 }
+
+// What stands below a card moves with it.
+const moved = () => all("[data-feedbacks] > article, [data-rows] > article");
 
 // A button that has just come up under a finger is not what the finger meant.
 function hold(card) {
@@ -148,7 +152,12 @@ function close(card, words, mine = false) {
   one(".card-head .end", card)?.remove();
   if (focused) said.focus({ preventScroll: true });
   else if (!mine) announce(words);
-  setTimeout(() => whenFree(`${BELOW}, [data-feedbacks]`, () => card.remove()), STAYS_MS);
+  setTimeout(() => whenFree(`${BELOW}, [data-feedbacks]`, () => leave(card)), STAYS_MS);
+}
+
+function leave(card) {
+  card.remove();
+  for (const each of moved()) touch(each);
 }
 
 function empty(card) {

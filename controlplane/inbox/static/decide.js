@@ -25,6 +25,7 @@ export function start() {
 function prepare() {
   if (!form()) return;
   touch(article());
+  article().classList.add("ring");
   const confirmed = one("input[name=confirmed]", form());
   form().dataset.armed = "";
   // One that the server drew switched off is off for good: what it would approve cannot be read.
@@ -161,6 +162,7 @@ export function settled({ approval_id: id, status, words, at }) {
   const place = article();
   if (!place || place.dataset.approval !== id || sending) return;
   place.dataset.status = status;
+  place.classList.remove("ring");
   arm("", true);
   keepPlace(() => {
     const banner = one("[data-banner]", place);

@@ -18,7 +18,6 @@ export function start() {
     choice.checked = areOn();
     choice.addEventListener("change", () => keep(choice.checked));
   }
-  ring(decide.article());
 }
 
 function areOn() {
@@ -59,7 +58,14 @@ function confirmed(event) {
 function back(event) {
   if (decide.armed()) decide.arm("");
   else if (event.target.matches?.(FIELDS)) event.target.blur();
-  else if (document.body.dataset.page !== "list") location.assign(document.body.dataset.home);
+  else if (document.body.dataset.page !== "list") location.assign(list());
+}
+
+// The list as it was left, with its tab and its search.
+function list() {
+  const { home } = document.body.dataset;
+  const from = URL.canParse(document.referrer) ? new URL(document.referrer) : null;
+  return from?.origin === location.origin && from.pathname === home ? from.href : home;
 }
 
 function act(key) {

@@ -39,8 +39,8 @@ function mark(waits) {
 
 // Something waits from now on; what is over within a second was decided by no person and is nothing to tell.
 export function asked(id, expiresAt) {
+  if (reminders.has(id)) return;
   expect(id, expiresAt);
-  clearTimeout(fresh.get(id));
   fresh.set(id, setTimeout(() => tell(id), SETTLES_MS));
 }
 

@@ -61,7 +61,10 @@ export async function missed() {
   if (!isListOfWaiting()) return;
   const page = await fetched();
   for (const row of all('[data-rows] [data-status="pending"]', page)) {
-    if (!named("data-approval", row.dataset.approval, place())) fresh.add(row.dataset.approval);
+    const { approval: id, expires } = row.dataset;
+    if (named("data-approval", id, place())) continue;
+    fresh.add(id);
+    notice.asked(id, expires);
   }
   offer();
 }
