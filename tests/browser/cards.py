@@ -18,3 +18,10 @@ async def send(page: Page, text: str, unique_id: str = "question-1") -> None:
     await field(page, unique_id).fill(text)
     await card(page, unique_id).get_by_role("button", name="Send").click()
     await expect(card(page, unique_id)).to_contain_text("Response submitted")
+
+
+async def place(shown: Locator) -> tuple[int, int]:
+    """Where something stands, to the pixel that an eye could tell."""
+    box = await shown.bounding_box()
+    assert box is not None
+    return round(box["x"] / 2), round(box["y"] / 2)

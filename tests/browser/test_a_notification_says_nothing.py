@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 from tests.app import Api
 from tests.browser.conftest import Visitor, live
 from tests.browser.samples import asking
+from tests.browser.watching import comes_true
 
 # A page that is hidden, in a browser that keeps what it is told to show.
 STAND_IN = """
@@ -33,7 +34,7 @@ async def hidden(visitor: Visitor) -> Page:
 
 async def shown(page: Page, count: int) -> list[Any]:
     """What was shown, once it is so much."""
-    await page.wait_for_function(f"{SHOWN}.length >= {count}")
+    await comes_true(page, f"{SHOWN}.length >= {count}")
     return list(await page.evaluate(SHOWN))
 
 
@@ -50,19 +51,20 @@ async def test_it_is_generic(api: Api, visitor: Visitor, hidden: Page):
 
 async def test_whoever_looks_at_the_page_gets_none(api: Api, visitor: Visitor, hidden: Page):
     await visitor.context.add_init_script("window.isSeen = true")
+    await hidden.clock.install()
     await visitor.go("/inbox")
     await api.asked()
     await live(hidden)
     async with asking(api, kind="yes_no"):
         await expect(hidden.locator("article[data-feedback]")).to_be_visible()
-        await hidden.wait_for_function("performance.now() > 2500")
+        await hidden.clock.run_for(5000)
     assert await hidden.evaluate(SHOWN) == []
 
 
 async def test_what_is_over_at_once_is_nothing_to_tell(api: Api, visitor: Visitor, hidden: Page):
     await hidden.clock.install()
     await visitor.go("/inbox")
-    await hidden.wait_for_function("document.title.startsWith('Waiting')")
+    await expect(hidden).to_have_title("Waiting · Holdshort")
     approval_id = await api.asked()
     await api.decide(approval_id)
     await api.asked("q-2", "run-2")

@@ -3,7 +3,7 @@
 from playwright.async_api import Locator, Page, expect
 
 from tests.app import Api
-from tests.browser.cards import card
+from tests.browser.cards import card, place
 from tests.browser.conftest import Visitor, live
 from tests.browser.samples import asking
 
@@ -17,7 +17,7 @@ async def test_new_rows_wait_until_they_are_asked_for(api: Api, visitor: Visitor
     page = await visitor.go("/inbox")
     await live(page)
     await row(page, here).get_by_role("link").focus()
-    before = await row(page, here).bounding_box()
+    before = await place(row(page, here))
     # Both are due sooner, so they would stand above it.
     first = await api.asked("q-2", "run-2", title="Sooner", expires_in_hours=1)
     await expect(page.get_by_role("button", name="1 new")).to_be_visible()
@@ -26,7 +26,7 @@ async def test_new_rows_wait_until_they_are_asked_for(api: Api, visitor: Visitor
     await expect(merge).to_be_visible()
     await expect(row(page, here).get_by_role("link")).to_be_focused()
     await expect(row(page, first)).to_have_count(0)
-    assert await row(page, here).bounding_box() == before
+    assert await place(row(page, here)) == before
     await merge.click()
     await expect(merge).to_be_hidden()
     order = [await each.get_attribute("data-approval") for each in await page.locator("[data-rows] article").all()]
@@ -38,11 +38,11 @@ async def test_a_question_waits_while_the_pointer_is_on_the_list(api: Api, visit
     page = await visitor.go("/inbox")
     await live(page)
     await row(page, here).hover()
-    before = await row(page, here).bounding_box()
+    before = await place(row(page, here))
     async with asking(api, "Now?", kind="yes_no"):
         await expect(page.locator("[data-announce]")).to_contain_text("waits")
         await expect(card(page)).to_have_count(0)
-        assert await row(page, here).bounding_box() == before
+        assert await place(row(page, here)) == before
         await page.mouse.move(0, 0)
         await expect(card(page)).to_be_visible()
 
@@ -52,11 +52,11 @@ async def test_a_row_that_ends_stays_where_it_is(api: Api, visitor: Visitor):
     page = await visitor.go("/inbox")
     await live(page)
     await row(page, ids[2]).get_by_role("link").focus()
-    before = [await row(page, each).bounding_box() for each in ids]
+    before = [await place(row(page, each)) for each in ids]
     await api.decide(ids[0])
     await expect(row(page, ids[0])).to_contain_text("Approved")
     await expect(row(page, ids[2]).get_by_role("link")).to_be_focused()
-    assert [await row(page, each).bounding_box() for each in ids] == before
+    assert [await place(row(page, each)) for each in ids] == before
 
 
 async def test_an_open_approval_is_not_left_for_another(api: Api, visitor: Visitor):
@@ -65,12 +65,12 @@ async def test_an_open_approval_is_not_left_for_another(api: Api, visitor: Visit
     await live(page)
     comment = page.get_by_label("Comment for the agent")
     await comment.press_sequentially("while I ")
-    before = await comment.bounding_box()
+    before = await place(comment)
     await api.asked("q-2", "run-2")
     async with asking(api, "Now?", kind="yes_no"):
         await expect(page).to_have_title("(3) The one that is read · Holdshort")
         await expect(comment).to_be_focused()
-        assert await comment.bounding_box() == before
+        assert await place(comment) == before
         assert await page.locator("dialog[open]").count() == 0
         await page.keyboard.type("type")
         await expect(comment).to_have_value("while I type")

@@ -1,5 +1,6 @@
 """What a browser did and said during a test; whatever a test did not expect of it fails the test."""
 
+import asyncio
 import json
 import re
 from typing import NamedTuple
@@ -7,6 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, WebError
 
+PATIENCE_SECONDS = 15.0
 LOUD = {"error", "warning", "assert"}
 # Tells of each violation of the policy, also of those that a console would leave out.
 _VIOLATIONS = """addEventListener("securitypolicyviolation", (event) => {
@@ -95,3 +97,10 @@ async def kept_by(page: Page) -> str:
         })"""
     )
     return json.dumps(found)
+
+
+async def comes_true(page: Page, expression: str) -> None:
+    """Return once an expression is true in a page; the browser library's own way needs what the policy forbids."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await page.evaluate(expression):
+            await asyncio.sleep(0.02)
