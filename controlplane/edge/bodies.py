@@ -8,7 +8,8 @@ from litestar import Request
 from litestar.exceptions import InternalServerException
 from msgspec import Struct
 
-from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody, MalformedRequest, UnsupportedMediaType
+from controlplane.domain.door_errors import MalformedRequest
+from controlplane.domain.errors import BodyTooLarge, FieldFault, InvalidBody, UnsupportedMediaType
 from controlplane.edge import strict_json
 from controlplane.edge.rules import rule_of
 

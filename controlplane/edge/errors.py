@@ -9,7 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
 
 from controlplane import telemetry
-from controlplane.domain import errors
+from controlplane.domain import door_errors, errors
 from controlplane.edge.keys_in_urls import carries_key
 from controlplane.edge.rules import rule_of
 
@@ -20,7 +20,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.FieldFault: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.CallbackUrlRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.NotFound: HTTPStatus.NOT_FOUND,
-    errors.PreflightRefused: HTTPStatus.FORBIDDEN,
+    door_errors.PreflightRefused: HTTPStatus.FORBIDDEN,
     errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.ExecutionNotFound: HTTPStatus.NOT_FOUND,
     errors.ApprovalNotFound: HTTPStatus.NOT_FOUND,
@@ -50,12 +50,12 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.InvalidKey: HTTPStatus.UNAUTHORIZED,
     errors.TooManyFailures: HTTPStatus.TOO_MANY_REQUESTS,
     errors.KeyNotFound: HTTPStatus.NOT_FOUND,
-    errors.KeyInUrl: HTTPStatus.BAD_REQUEST,
-    errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
-    errors.Forwarded: HTTPStatus.FORBIDDEN,
-    errors.CrossOrigin: HTTPStatus.FORBIDDEN,
-    errors.FormStale: HTTPStatus.FORBIDDEN,
-    errors.HttpsNeeded: HTTPStatus.FORBIDDEN,
+    door_errors.KeyInUrl: HTTPStatus.BAD_REQUEST,
+    door_errors.WrongHost: HTTPStatus.MISDIRECTED_REQUEST,
+    door_errors.Forwarded: HTTPStatus.FORBIDDEN,
+    door_errors.CrossOrigin: HTTPStatus.FORBIDDEN,
+    door_errors.FormStale: HTTPStatus.FORBIDDEN,
+    door_errors.HttpsNeeded: HTTPStatus.FORBIDDEN,
     errors.SenderNotFound: HTTPStatus.NOT_FOUND,
     errors.SenderExists: HTTPStatus.CONFLICT,
     errors.TooManySecrets: HTTPStatus.CONFLICT,
@@ -69,7 +69,7 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.QueueFull: HTTPStatus.TOO_MANY_REQUESTS,
     errors.IdempotencyConflict: HTTPStatus.CONFLICT,
     errors.TooManyParked: HTTPStatus.TOO_MANY_REQUESTS,
-    errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
+    door_errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
     errors.InvalidBody: HTTPStatus.BAD_REQUEST,
     errors.RequestIdMissing: HTTPStatus.BAD_REQUEST,
     errors.DecisionMissing: HTTPStatus.BAD_REQUEST,
@@ -77,14 +77,14 @@ STATUS: dict[type[errors.HoldshortError], HTTPStatus] = {
     errors.DecisionConflict: HTTPStatus.BAD_REQUEST,
     errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    errors.HeaderTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
+    door_errors.HeaderTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    door_errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
     errors.SignatureMissing: HTTPStatus.UNAUTHORIZED,
     errors.SignatureInvalid: HTTPStatus.UNAUTHORIZED,
     errors.SignatureStale: HTTPStatus.UNAUTHORIZED,
     errors.WebhookNotConfigured: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.SenderUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.TooManyConnections: HTTPStatus.SERVICE_UNAVAILABLE,
+    door_errors.TooManyConnections: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
@@ -170,7 +170,7 @@ def unexpected(request: Request[Any, Any, Any], error: Exception) -> errors.Inte
 
 def _no_route(request: Request[Any, Any, Any], error: HTTPException) -> errors.HoldshortError:
     if carries_key(request.scope):
-        return errors.KeyInUrl()  # as on every route: no guard has seen this one
+        return door_errors.KeyInUrl()  # as on every route: no guard has seen this one
     return errors.NotFound() if isinstance(error, NotFoundException) else errors.MethodNotAllowed()
 
 

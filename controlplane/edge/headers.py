@@ -2,7 +2,7 @@
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from controlplane.domain.errors import PreflightRefused
+from controlplane.domain.door_errors import PreflightRefused
 from controlplane.edge.cors import Cors
 from controlplane.edge.errors import MEDIA_TYPE, problem
 

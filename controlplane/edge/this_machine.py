@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from controlplane.domain.errors import CrossOrigin, Forwarded, HoldshortError, WrongHost
+from controlplane.domain.door_errors import CrossOrigin, Forwarded, WrongHost
+from controlplane.domain.errors import HoldshortError
 from controlplane.edge.errors import MEDIA_TYPE, problem
 
 _HOST = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE)

@@ -7,7 +7,8 @@ from litestar.handlers import BaseRouteHandler
 
 from controlplane.domain import keys
 from controlplane.domain.access import ANYBODY_HERE, Access, Principal, check
-from controlplane.domain.errors import InvalidKey, KeyInUrl, NotAuthenticated
+from controlplane.domain.door_errors import KeyInUrl
+from controlplane.domain.errors import InvalidKey, NotAuthenticated
 from controlplane.domain.keys import Presented
 from controlplane.edge.keys_in_urls import carries_key
 from controlplane.edge.throttle import counted, is_suspect

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from controlplane.domain.errors import CrossOrigin, FormStale
+from controlplane.domain.door_errors import CrossOrigin, FormStale
 from controlplane.domain.sessions import is_token_of
 from controlplane.edge.deps import Anybody, runtime_of
 from controlplane.inbox.session import secret_of

@@ -8,7 +8,8 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.response import Stream
 
-from controlplane.domain.errors import CrossOrigin, DatabaseUnavailable, FieldFault
+from controlplane.domain.door_errors import CrossOrigin
+from controlplane.domain.errors import DatabaseUnavailable, FieldFault
 from controlplane.domain.ids import names_approval
 from controlplane.domain.keys import Scope
 from controlplane.edge import paging

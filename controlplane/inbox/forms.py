@@ -5,7 +5,8 @@ from typing import Any
 
 from litestar import Request
 
-from controlplane.domain.errors import MalformedRequest, UnsupportedMediaType
+from controlplane.domain.door_errors import MalformedRequest
+from controlplane.domain.errors import UnsupportedMediaType
 from controlplane.edge.bodies import MIB, read
 from controlplane.inbox import csrf, urlencoded
 

@@ -3,7 +3,8 @@
 from litestar.handlers import BaseRouteHandler
 
 from controlplane.domain.access import Access, Principal, check
-from controlplane.domain.errors import KeyInUrl, NotAllowed, NotAuthenticated
+from controlplane.domain.door_errors import KeyInUrl
+from controlplane.domain.errors import NotAllowed, NotAuthenticated
 from controlplane.edge.deps import Anybody
 from controlplane.edge.keys_in_urls import carries_key
 from controlplane.inbox.session import signed_in

@@ -8,7 +8,8 @@ from litestar.response import Redirect
 
 from controlplane.domain import keys, sessions
 from controlplane.domain.access import Principal
-from controlplane.domain.errors import HoldshortError, HttpsNeeded, InvalidKey, NotAllowed
+from controlplane.domain.door_errors import HttpsNeeded
+from controlplane.domain.errors import HoldshortError, InvalidKey, NotAllowed
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import Presented, Scope
 from controlplane.edge.deps import address_of, runtime_of

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from controlplane.domain.errors import MalformedRequest
+from controlplane.domain.door_errors import MalformedRequest
 
 MOST_FIELDS = 2_000
 _BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")

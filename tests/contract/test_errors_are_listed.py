@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.domain import errors
+from controlplane.domain import door_errors, errors
 from controlplane.domain.errors import HoldshortError
 from controlplane.edge.errors import STATUS, markdown_table, problem
 
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 
 
 def leaves(kind: type[HoldshortError]) -> Iterator[type[HoldshortError]]:
-    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__]
+    below = [each for each in kind.__subclasses__() if each.__module__ in {errors.__name__, door_errors.__name__}]
     if not below:
         yield kind
     for each in below:

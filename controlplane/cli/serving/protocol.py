@@ -14,13 +14,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from controlplane.cli.serving.connections import Connections
-from controlplane.domain.errors import (
-    HeaderTooLarge,
-    HoldshortError,
-    MalformedRequest,
-    RequestTimeout,
-    TooManyConnections,
-)
+from controlplane.domain.door_errors import HeaderTooLarge, MalformedRequest, RequestTimeout, TooManyConnections
+from controlplane.domain.errors import HoldshortError
 from controlplane.edge.errors import MEDIA_TYPE, problem
 from controlplane.edge.headers import SAFE
 
