@@ -4,21 +4,26 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from controlplane.edge.cors import METHODS
 from controlplane.http.routes import TABLE
 from tests.app import Api, in_process, problem
 from tests.http.walk import calls
-from tests.postgres import Database
+from tests.postgres import Database, Server, clone
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DESK = "https://desk.example"
 OTHERS = ["https://evil.example", "http://desk.example", "https://desk.example:8443", "https://x.desk.example", "null"]
 
 
-@pytest.fixture
-async def api(database: Database) -> AsyncIterator[Api]:
-    async with in_process(database, open_mode=False, cors_origins=(DESK, "http://localhost:5173")) as made:
-        yield made
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(postgres_server: Server, template_database: str) -> AsyncIterator[Api]:
+    """One application for the whole file: nothing here has an effect."""
+    with clone(postgres_server, template_database) as database:
+        async with in_process(database, open_mode=False, cors_origins=(DESK, "http://localhost:5173")) as made:
+            yield made
 
 
 async def preflight(api: Api, path: str, origin: str, method: str) -> httpx.Response:
@@ -30,7 +35,7 @@ def granted(reply: httpx.Response) -> list[str]:
     return [name for name in reply.headers if name.startswith("access-control-")]
 
 
-def test_the_paths_are_routes_of_the_table():
+async def test_the_paths_are_routes_of_the_table():
     paths = {
         (path, method.encode())
         for each in TABLE.values()
