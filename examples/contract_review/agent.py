@@ -13,6 +13,7 @@ app = Agent(node_id=os.environ.get("NODE_ID", "contract-reviewer"), version="1.0
 # A review tool's page; without one, people decide in the control plane's own inbox.
 REVIEWS = os.environ.get("REVIEWS_URL", "")
 CODE_SECONDS = 1800
+FOLDERS = ["suppliers", "customers", "archive"]
 RISKY = ("indemnif", "unlimited", "terminat", "exclusive")
 
 
@@ -61,11 +62,12 @@ async def confirmed() -> bool:
 
 @app.reasoner()
 async def review_contract(
-    document: str, hours: float = 48, seconds: float = 0, with_code: bool = False
+    document: str, hours: float = 48, seconds: float = 0, questions: bool = False
 ) -> dict[str, object]:
     """Analyse, have the analysis reviewed until nobody wants a change, then ask for the signature and file it.
 
-    With `with_code` it asks for a one-time code before it files: that is short-lived, and the answer is kept nowhere.
+    With `questions` it also asks where to file it, and for a one-time code. The first answer is kept with the run; the
+    code is short-lived, and kept nowhere.
     """
     clauses = await app.step("read", read, document)
     remarks: list[str] = []
@@ -85,9 +87,16 @@ async def review_contract(
     say(f"sign-off: {sign_off.decision} {sign_off.feedback}")
     if not sign_off.approved:
         return {"status": sign_off.decision, "feedback": sign_off.feedback}
-    if with_code and not await confirmed():
-        return {"status": "unconfirmed", "feedback": ""}
-    filed = await app.step("file", file_away, f"archive/{app.execution_id}")
+    folder = "archive"
+    if questions:
+        chosen = await app.ask(
+            "Which folder does it go to?", options=FOLDERS, expires_in_hours=hours, approval_request_id="folder"
+        )
+        say(f"folder: {chosen.decision} {chosen.values}")
+        if not chosen.approved or not await confirmed():
+            return {"status": "not filed", "feedback": chosen.feedback}
+        folder = chosen.values
+    filed = await app.step("file", file_away, f"{folder}/{app.execution_id}")
     return {"status": "approved", "feedback": sign_off.feedback, "analysis": analysis, "filed": filed}
 
 

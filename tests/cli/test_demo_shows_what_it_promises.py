@@ -52,7 +52,7 @@ def test_a_person_decides_on_the_pages_that_it_prints_and_sigterm_ends_it_whole(
         if word == "approve":
             press(first, "approved")
             press(demo.wait_for(r"^  (http://\S+/inbox/apr_\w+)$")[1], "approved")
-            type_code(demo)
+            answer_both(demo)
         else:
             press(first, "rejected")
         demo.wait_for(rf'The run has ended; the agent returned {{"status": "{status}"')
@@ -63,18 +63,19 @@ def test_a_person_decides_on_the_pages_that_it_prints_and_sigterm_ends_it_whole(
     assert CODE not in "".join(demo.seen)
 
 
-def press(url: str, verdict: str) -> None:
+def press(url: str, verdict: str, **given: str) -> None:
     """Press a button of a page, and once more to confirm."""
     base, path = url[: url.index("/inbox")], url[url.index("/inbox") :]
     with httpx.Client(trust_env=False) as browser:
         page = Page(browser, base, path)
-        page.press(f"{path}/decision", verdict=verdict, feedback="")
-        page.press(f"{path}/decision", verdict=verdict, feedback="")
+        page.press(f"{path}/decision", verdict=verdict, **given)
+        page.press(f"{path}/decision", verdict=verdict, **given)
         assert page.status == 200
 
 
-def type_code(demo: Running) -> None:
-    """Answer the agent's short-lived question by the command that is printed."""
+def answer_both(demo: Running) -> None:
+    """Answer the agent's question that keeps on its page, and the short-lived one by the command that is printed."""
+    press(demo.wait_for(r"^  (http://\S+/inbox/apr_\w+)$")[1], "approved", **{"value.answer": "suppliers"})
     words = demo.wait_for(r"^  holdshort (feedback answer \S+ --url \S+)$")[1].split()
     assert run(*words, given=CODE).stdout == "Response submitted\n"
 
@@ -89,7 +90,8 @@ def test_what_is_killed_by_hand_is_started_again_and_the_run_ends_by_itself(data
         assert httpx.post(review).json()["status"] == "processed"
         sign_off = demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]
         assert httpx.post(sign_off).json()["status"] == "processed"
-        type_code(demo)
+        demo.wait_for("The agent has a question")
+        answer_both(demo)
         demo.wait_for(r'The run has ended; the agent returned \{"status": "approved"')
         assert demo.terminate() < 10
     doers = re.findall(r"\[(\d+)\] step (\w+)", "".join(demo.seen))

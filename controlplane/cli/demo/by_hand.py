@@ -26,7 +26,7 @@ def play_by_hand(stage: Stage, screen: Screen) -> NoReturn:
     """Start a run and show what happens to it and to others, until a signal ends the demo."""
     events = _followed(f"{stage.urls.control_plane}/api/v1/events?from=now")
     _say_what_runs(stage, screen)
-    run: str | None = stage.execute("by-hand", document=CONTRACT, hours=RUN_HOURS, with_code=True).execution_id
+    run: str | None = stage.execute("by-hand", document=CONTRACT, hours=RUN_HOURS, questions=True).execution_id
     said = 0
     while True:
         for event in _next(events):
@@ -67,6 +67,10 @@ def _show_what_the_agent_says(stage: Stage, screen: Screen, said: int) -> int:
 
 
 def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
+    if _is_question(stage, approval_id):
+        screen.heading("The agent has a question, which keeps. Open this page and answer it, and once more to confirm:")
+        screen.say(f"  {stage.urls.control_plane}/inbox/{approval_id}")
+        return
     review = f"curl -X POST {stage.urls.reviews}/reviews/{approval_id}"
     screen.heading("The agent waits for you. Open this page and click Approve, and once more to confirm:")
     screen.say(f"  {stage.urls.control_plane}/inbox/{approval_id}")
@@ -74,6 +78,14 @@ def _say_how_to_decide(stage: Stage, screen: Screen, approval_id: str) -> None:
     screen.say(f"  {review}/approve")
     screen.say(f"  {review}/reject -d 'not with us'")
     screen.say(f"  {review}/request-changes -d 'name the clause'")
+
+
+def _is_question(stage: Stage, approval_id: str) -> bool:
+    """Whether an approval is answered with more than a verdict; no, while the control plane is away."""
+    with suppress(httpx.HTTPError, ValueError):
+        found = stage.http.get(f"{stage.urls.control_plane}/api/v1/approvals/{approval_id}").json()
+        return found.get("form") is not None
+    return False
 
 
 def _say_how_to_answer(stage: Stage, screen: Screen, unique_id: str) -> None:
