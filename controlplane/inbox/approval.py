@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from controlplane.domain.errors import ApprovalNotFound
 from controlplane.domain.ids import names_approval
-from controlplane.inbox import present, present_approval, present_payload, present_timeline
+from controlplane.inbox import present, present_approval, present_form, present_payload, present_timeline
 from controlplane.inbox.deps import looking
 from controlplane.inbox.present_payload import Payload
 from controlplane.inbox.present_text import host_of, web_address
@@ -45,7 +45,7 @@ class Typed(Struct, frozen=True, kw_only=True):
 
     `armed` is the verdict that waits for its confirmation; `fault` says in a word why the form was not taken, `faults`
     why single fields were not; `late` is the verdict that came after another one; `seen_digest` is the payload's that
-    they had before them.
+    they had before them, and `values` what they filled in, None before anything was sent.
     """
 
     feedback: str = ""
@@ -53,7 +53,7 @@ class Typed(Struct, frozen=True, kw_only=True):
     armed: str | None = None
     fault: str | None = None
     late: str | None = None
-    values: dict[str, list[str]] = {}
+    values: dict[str, list[str]] | None = None
     faults: dict[str, str] = {}
     seen_digest: str | None = None
 
@@ -112,7 +112,7 @@ def draw(
         host_of_asker=None if asked_at is None else host_of(asked_at),
         waiting=looked.waiting,
         now=looked.now,
-        **_form(shown),
+        **_form(shown, typed),
         **_outcome(looked, typed),
         **_around(looked),
     )
@@ -134,21 +134,34 @@ def path_approval(approval_id: str) -> str:
     return approval_id
 
 
-def _form(shown: Shown) -> dict[str, Any]:
-    return {"question": False, "kind": present.KINDS[None], "edited": None, "answer": None}
+def _form(shown: Shown, typed: Typed) -> dict[str, Any]:
+    asked = present_form.asked(shown, typed.values, typed.faults)
+    answer, edited = present_form.answer_of(shown)
+    return {
+        "asked": asked,
+        "question": asked.question,
+        "kind": present.KINDS[None if asked.editable else asked.kind],
+        "answer": answer,
+        "edited": edited,
+    }
 
 
 def _outcome(looked: Looked, typed: Typed) -> dict[str, Any]:
     shown = looked.shown
     return {
         "settled": present_approval.settled(shown, looked.entries),
-        "then": present_approval.consequences(shown, looked.beside, question=False),
+        "then": present_approval.consequences(shown, looked.beside, question=_is_question(shown)),
         "newer": present_approval.newer(looked.rounds, shown),
         "telling": present_approval.telling(shown, looked.presence, looked.told),
         "since_seen": present_approval.since_seen(looked.rounds, shown, typed.seen_digest),
         "late_words": present.OF_VERDICT.get(typed.late or "", "Your answer"),
         "faults": present.FAULTS,
     }
+
+
+def _is_question(shown: Shown) -> bool:
+    form = present_form.form_of(shown)
+    return form is not None and not form.editable
 
 
 def _around(looked: Looked) -> dict[str, Any]:

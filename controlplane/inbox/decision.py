@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.cases import Answer
-from controlplane.domain.errors import ApprovalChanged
+from controlplane.domain.errors import ApprovalChanged, InvalidAnswer
+from controlplane.inbox import present_form
 from controlplane.inbox.approval import Looked, Typed, draw, look, path_approval, payload_of
 from controlplane.inbox.deps import actor_of, runtime_of, transaction
 from controlplane.inbox.forms import form_lists
@@ -50,12 +51,10 @@ async def decide(request: Request[Any, Any, Any], approval_id: FromPath[str]) ->
     typed = _typed(form, sent)
     async with transaction(request) as conn:
         looked = await look(conn, named)
-        if not looked.shown.final:
-            typed = _checked(form, looked, typed, verdict)
-            if verdict is None or typed.fault is not None or typed.armed is not None:
-                return _again(request, looked, typed)
+        typed = typed if looked.shown.final else _checked(form, looked, typed, verdict)
+        if verdict is not None and not (looked.shown.final or typed.fault or typed.armed):
             looked, typed = await _apply(request, conn, looked, typed, verdict)
-    if typed.fault is not None:
+    if typed.fault is not None or not looked.shown.final:
         return _again(request, looked, typed)
     if looked.shown.status is verdict:
         return Redirect(link(request, f"/inbox/{part(named)}"), status_code=303)
@@ -69,10 +68,14 @@ async def _apply(
     shown = looked.shown
     answer = Answer(status=verdict, actor=actor_of(request), feedback=typed.feedback)
     seen = SeenByPerson(payload_digest=shown.payload_digest, round=shown.round)
+    new_id = runtime_of(request).new_id
     try:
-        await service.decide(conn, shown.approval_id, answer, seen=seen, new_id=runtime_of(request).new_id)
+        values = present_form.values_of(shown, typed.values or {}) if verdict is ApprovalStatus.APPROVED else None
+        await service.decide(conn, shown.approval_id, answer, seen=seen, new_id=new_id, values=values)
     except ApprovalChanged:
         typed = replace(typed, fault="changed")
+    except InvalidAnswer as refusal:
+        typed = replace(typed, fault="values", faults=present_form.faults_of(shown, refusal))
     return await look(conn, shown.approval_id), typed
 
 
@@ -90,6 +93,11 @@ def _checked(form: Mapping[str, str], looked: Looked, typed: Typed, verdict: App
     fault = _fault(form, looked, typed, verdict)
     if fault is not None or verdict is None:
         return replace(typed, fault=fault)
+    if verdict is ApprovalStatus.APPROVED:
+        try:
+            present_form.values_of(looked.shown, typed.values or {})
+        except InvalidAnswer as refusal:
+            return replace(typed, fault="values", faults=present_form.faults_of(looked.shown, refusal))
     return typed if form.get("confirmed") == verdict else replace(typed, armed=verdict.value)
 
 

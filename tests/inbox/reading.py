@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 from typing import NamedTuple
 
 VOID = frozenset({"input", "meta", "link", "br", "hr", "img", "path", "rect"})
+INLINE = frozenset({"a", "span", "bdi", "strong", "code", "time", "kbd", "title", "textarea", "svg", "path", "rect"})
 # Attributes that lead somewhere, load something or send something.
 LEADS = frozenset({"src", "href", "action", "formaction", "poster", "data", "srcset", "ping", "background", "manifest"})
 
@@ -31,6 +32,7 @@ class Page(HTMLParser):
         self.faults += [f"{tag.name} is never closed" for tag in self._open]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._space(tag)
         self.tags.append(Tag(tag, {name: value or "" for name, value in attrs}))
         if tag not in VOID:
             self._open.append(self.tags[-1])
@@ -39,6 +41,7 @@ class Page(HTMLParser):
         self.tags.append(Tag(tag, {name: value or "" for name, value in attrs}))
 
     def handle_endtag(self, tag: str) -> None:
+        self._space(tag)
         if not self._open or self._open.pop().name != tag:
             self.faults.append(f"{tag} is closed where it is not open")
 
@@ -50,6 +53,11 @@ class Page(HTMLParser):
             self.areas[inside.attributes["name"]] = data.removeprefix("\n")
         if not any(tag.name in {"template", "dialog", "head"} for tag in self._open):
             self.text += data
+
+    def _space(self, tag: str) -> None:
+        """What begins or ends a box stands apart from what is beside it."""
+        if tag not in INLINE:
+            self.text += " "
 
     @property
     def words(self) -> str:
@@ -73,11 +81,12 @@ class Page(HTMLParser):
         return [tag.attributes["data-approval"] for tag in self.named("article") if "data-approval" in tag.attributes]
 
     def fields(self) -> dict[str, str]:
-        """What the form of a decision sends when nobody has typed anything; without its boxes and buttons."""
+        """What the form of a decision sends when nobody has typed anything; without its boxes, areas and buttons."""
         inside, found = False, {}
         for tag in self.tags:
             inside = "data-decide" in tag.attributes if tag.name == "form" else inside
-            if inside and tag.name == "input" and tag.attributes.get("type") not in {"checkbox", "radio"}:
+            is_of_it = inside or tag.attributes.get("form") == "decide"
+            if is_of_it and tag.name == "input" and tag.attributes.get("type") not in {"checkbox", "radio"}:
                 found[tag.attributes["name"]] = tag.attributes.get("value", "")
         return found
 
