@@ -37,6 +37,7 @@ from controlplane.domain.signatures import sign_hex
 from controlplane.services import access
 from controlplane.services.access import Wanted
 from tests.app import SECRET, Api
+from tests.http.walk import PUBLIC_KEY
 from tests.keys import SETUP
 
 COMMITTED = Path(__file__).parents[2] / "sdk" / "openapi.json"
@@ -239,7 +240,7 @@ def _number(value: object) -> float:
 
 
 def _ids(session: requests.Session, base: str, keys: dict[str, str | None], run: str) -> dict[str, str]:
-    """A run that asks, and its node, as they stand before anybody calls."""
+    """A run that asks, its node, and a short-lived question, as they stand before anybody calls."""
     headers = {"X-API-Key": str(keys["agent of a node"])}
 
     def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -258,8 +259,10 @@ def _ids(session: requests.Session, base: str, keys: dict[str, str | None], run:
     asked = post(
         f"/executions/{run}/request-approval", {"approval_request_id": "q-1", "callback_url": "http://93.184.215.14/"}
     )
+    post("/human-feedback", {"unique_id": f"f-{run}", "message_for_user": "m", "public_key": PUBLIC_KEY})
     return {
         "execution_id": run,
+        "unique_id": f"f-{run}",
         "node_id": "node-1",
         "approval_id": str(asked["approval_id"]),
         "delivery_id": "dlv_0",
