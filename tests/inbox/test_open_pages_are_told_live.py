@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.runtime import Happening
 from controlplane.workers.desk import TOLD_ONE_BY_ONE
 from tests.app import Api, problem, served, until
@@ -213,3 +214,26 @@ async def test_many_ends_at_once_are_told_as_a_beginning(live: Api):
             Happening("approval.approved", None, f"apr_{n}") for n in range(TOLD_ONE_BY_ONE + 1)
         )
         assert (await stream.next()).name == "hello"
+
+
+async def test_a_database_that_is_away_delays_and_loses_nothing(live: Api, monkeypatch: pytest.MonkeyPatch):
+    approval_id = await live.asked()
+    look, missed = live.runtime.look, asyncio.Event()
+
+    def away(*_: Any) -> Any:
+        missed.set()
+        raise DatabaseUnavailable
+
+    async def come_back() -> None:
+        await missed.wait()
+        missed.clear()
+        monkeypatch.setattr(live.runtime, "look", look)
+
+    monkeypatch.setattr(live.runtime, "look", away)
+    async with watching(live.client) as stream:
+        await come_back()
+        assert (await stream.next()).name == "hello"
+        monkeypatch.setattr(live.runtime, "look", away)
+        await live.decide(approval_id)
+        await come_back()
+        assert (await stream.next("settled")).data["approval_id"] == approval_id
