@@ -12,7 +12,7 @@ from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
 from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
-from controlplane.storage.tables import APPROVAL_PENDING, approvals, history
+from controlplane.storage.tables import APPROVAL_DECIDED, APPROVAL_LAPSED, APPROVAL_PENDING, approvals, history
 
 
 class Tab(StrEnum):
@@ -66,13 +66,10 @@ _LISTED = [
     _of_end(history.c.actor_name).label("by"),
     _of_end(history.c.actor_kind).label("by_kind"),
 ]
-# Written out, as they are in the indexes.
-_DECIDED = sa.text("status IN ('approved', 'rejected', 'request_changes')")
-_LAPSED = sa.text("status IN ('expired', 'withdrawn')")
 _WHERE: dict[Tab, sa.ColumnElement[bool] | sa.TextClause] = {
     Tab.WAITING: APPROVAL_PENDING,
-    Tab.DECIDED: _DECIDED,
-    Tab.EXPIRED: _LAPSED,
+    Tab.DECIDED: APPROVAL_DECIDED,
+    Tab.EXPIRED: APPROVAL_LAPSED,
     Tab.ALL: sa.true(),
 }
 _MOMENT = {

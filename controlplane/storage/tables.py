@@ -18,6 +18,8 @@ DECLARED_ELSEWHERE = (access_tables.api_keys, inbox_tables.feedback)
 metadata = DECLARED_ELSEWHERE[0].metadata
 _FINAL = sorted(FINAL_EXECUTION)
 _DECIDED = sorted(BEFORE_DEADLINE)
+# Ended without anybody's verdict.
+_LAPSED = sorted({ApprovalStatus.EXPIRED, ApprovalStatus.WITHDRAWN})
 
 executions = sa.Table(
     "executions",
@@ -126,6 +128,8 @@ approvals = sa.Table(
     sa.Index("approvals_by_node", "node_id", "requested_at", "approval_id"),
     sa.Index("approvals_by_deadline", "expires_at", "approval_id"),
     sa.Index("approvals_due", "expires_at", "execution_id", postgresql_where=sa.text("status = 'pending'")),
+    sa.Index("approvals_decided", "decided_at", "approval_id", postgresql_where=sa.text(one_of("status", _DECIDED))),
+    sa.Index("approvals_lapsed", "decided_at", "approval_id", postgresql_where=sa.text(one_of("status", _LAPSED))),
     sa.Index(
         "approvals_calling",
         "node_id",
@@ -338,5 +342,7 @@ steps = sa.Table(
 )
 
 # Written out, not bound: a plan that serves every value could not use an index over the pending rows alone.
+APPROVAL_DECIDED = sa.text(one_of("status", _DECIDED))
+APPROVAL_LAPSED = sa.text(one_of("status", _LAPSED))
 APPROVAL_PENDING = approvals.c.status == sa.literal_column(f"'{ApprovalStatus.PENDING}'")
 DELIVERY_PENDING = deliveries.c.status == sa.literal_column(f"'{DeliveryStatus.PENDING}'")

@@ -16,6 +16,13 @@ _STATEMENTS = (
     ALTER TABLE approvals ADD COLUMN form JSON
     """,
     """
+    CREATE INDEX approvals_decided ON approvals (decided_at, approval_id)
+        WHERE status IN ('approved', 'rejected', 'request_changes')
+    """,
+    """
+    CREATE INDEX approvals_lapsed ON approvals (decided_at, approval_id) WHERE status IN ('expired', 'withdrawn')
+    """,
+    """
     CREATE TABLE feedback (
         unique_id TEXT NOT NULL,
         owner TEXT,
