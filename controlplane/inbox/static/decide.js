@@ -176,7 +176,7 @@ export function settled({ approval_id: id, status, words, at }) {
   end.append(clock.ended(status, words, at));
   one("[data-verdicts]", form())?.replaceWith(end);
   for (const part of all("[data-read], [data-end]", place)) part.remove();
-  for (const field of all("textarea, input:not([type=hidden])", form())) field.readOnly = true;
+  for (const field of form().elements) if (field.type !== "hidden" && "readOnly" in field) field.readOnly = true;
   hint(one("textarea", form())?.value ? say("typed-kept") : "");
   form().removeAttribute("data-decide");
   announce(words);
