@@ -2,12 +2,13 @@
 import { SETTLED_MS, all, fresh, isSteady, made, named, one, parsed, post, token, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import * as notice from "./notice.js";
+import * as rows from "./rows.js";
 import { isFree, whenFree } from "./still.js";
 import { announce, say } from "./words.js";
 
 const AGAIN_MS = 2000;
 const STAYS_MS = 6000;
-const BELOW = "[data-rows], .filters, .tabs, .empty";
+const BELOW = "[data-rows], .filters, .tabline, .empty, .pages";
 const GONE = new Set(["already_answered", "request_expired", "request_cancelled", "request_not_found"]);
 const shut = new Set();
 
@@ -24,12 +25,14 @@ export function start() {
 export function asked({ unique_id: id, html }) {
   if (section() === null || named("data-feedback", id) || shut.has(id) || !isList()) return;
   const card = one("article", parsed(html));
+  rows.hold(id, !isFree(BELOW));
   if (!isFree(BELOW)) announce(say("question-waits"));
   whenFree(BELOW, () => put(document.adoptNode(card)));
 }
 
 export function resolved({ unique_id: id, words }) {
   shut.add(id);
+  rows.hold(id, false);
   const card = named("data-feedback", id);
   if (card && !isOver(card)) close(card, words);
 }
@@ -40,12 +43,14 @@ export function only(ids) {
   for (const card of cards().filter((each) => !open.has(each.dataset.feedback))) {
     if (!isOver(card)) close(card, say("question-over"));
   }
+  for (const id of rows.heldBack().filter((each) => !open.has(each))) resolved({ unique_id: id });
 }
 
 const isOver = (card) => "closed" in card.dataset || "sending" in card.dataset;
 const isList = () => document.body.dataset.page === "list";
 
 function put(card) {
+  rows.hold(card.dataset.feedback, false);
   if (shut.has(card.dataset.feedback) || named("data-feedback", card.dataset.feedback)) return;
   const later = cards().find((each) => each.dataset.created > card.dataset.created);
   touch(card);

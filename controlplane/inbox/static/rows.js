@@ -2,9 +2,11 @@
 import { all, made, named, one, parsed, touch } from "./dom.js";
 import * as clock from "./clock.js";
 import * as notice from "./notice.js";
+import { release } from "./still.js";
 import { announce, say } from "./words.js";
 
 const fresh = new Set();
+const held = new Set();
 const MOST_ASKED_FOR = 100;
 
 export function start() {
@@ -53,7 +55,7 @@ export function asked({ approval_id: id }) {
   if (!isListOfWaiting() || named("data-approval", id, place())) return;
   fresh.add(id);
   offer();
-  announce(say(fresh.size === 1 ? "new-one" : "new-many", { n: fresh.size }));
+  announce(counted("new", fresh.size));
 }
 
 // After an absence: what waits now and is not on the page is new.
@@ -77,8 +79,21 @@ const isListOfWaiting = () => {
 function offer() {
   const button = one("[data-merge]");
   if (!button) return;
-  button.hidden = fresh.size === 0;
-  button.textContent = fresh.size ? say(fresh.size === 1 ? "new-one" : "new-many", { n: fresh.size }) : "";
+  const said = [counted("question", held.size), counted("new", fresh.size)].filter(Boolean);
+  button.hidden = said.length === 0;
+  button.textContent = said.join(", ");
+}
+
+const counted = (words, n) => (n ? say(n === 1 ? `${words}-one` : `${words}-many`, { n }) : "");
+
+export const heldBack = () => [...held];
+
+// A short-lived question is held back, as it would move what is in use; or no longer.
+export function hold(id, isHeld) {
+  if (isHeld === held.has(id)) return;
+  if (isHeld) held.add(id);
+  else held.delete(id);
+  offer();
 }
 
 async function fetched() {
@@ -90,6 +105,8 @@ async function fetched() {
 // Put the page's rows in their present order; those that stand already stay the same elements.
 async function merge() {
   const button = one("[data-merge]");
+  release();
+  if (!fresh.size) return;
   button.disabled = true;
   try {
     put(await fetched());

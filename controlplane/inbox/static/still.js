@@ -20,6 +20,14 @@ export function whenFree(selectors, act) {
   return undefined;
 }
 
+// Do now whatever waits: somebody asked for it.
+export function release() {
+  for (const each of [...waiting]) {
+    waiting.delete(each);
+    each.act();
+  }
+}
+
 // Whether neither the pointer nor the focus is in any of these places; nobody's is while the page is hidden.
 export function isFree(selectors) {
   if (document.hidden) return true;
