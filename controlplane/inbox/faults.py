@@ -10,7 +10,7 @@ from controlplane import telemetry
 from controlplane.domain import errors
 from controlplane.edge.errors import answer, fault_of, problem
 from controlplane.inbox import links
-from controlplane.inbox.guard import SCRIPT
+from controlplane.inbox.guard import is_by_script
 from controlplane.inbox.rendering import page
 from controlplane.inbox.session import COOKIE, no_cookie
 
@@ -53,16 +53,6 @@ def answer_fault(request: Request[Any, Any, Any], error: Exception) -> Response[
     if isinstance(fault, errors.MethodNotAllowed):
         reply.headers["Allow"] = (getattr(error, "headers", None) or {}).get("allow", "")
     return reply
-
-
-def is_by_script(request: Request[Any, Any, Any]) -> bool:
-    """Whether no person sees the answer as a page: a script asked, by the route, or by what it sent or the browser."""
-    handler: Any = request.scope.get("route_handler")
-    return (
-        bool(handler and handler.opt.get(SCRIPT))
-        or "x-csrf-token" in request.headers
-        or request.headers.get("sec-fetch-dest") == "empty"
-    )
 
 
 def _is_signed_out(fault: errors.HoldshortError) -> bool:

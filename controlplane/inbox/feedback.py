@@ -15,8 +15,8 @@ from controlplane.edge import errors
 from controlplane.edge.deps import AnyRequest
 from controlplane.inbox.cards import fresh
 from controlplane.inbox.deps import actor_of, looking, transaction
-from controlplane.inbox.faults import is_by_script
 from controlplane.inbox.forms import form_of
+from controlplane.inbox.guard import is_by_script
 from controlplane.inbox.rendering import link, page, part
 from controlplane.services import feedback as service
 from controlplane.storage import clock, feedback

@@ -1,5 +1,7 @@
 """Who gets in: every page says what it is for, and is shown to nobody else; nothing of a request is read before."""
 
+from typing import Any
+
 from litestar.handlers import BaseRouteHandler
 
 from controlplane.domain.access import Access, Principal, check
@@ -10,7 +12,7 @@ from controlplane.edge.keys_in_urls import carries_key
 from controlplane.inbox.session import signed_in
 
 ROOM = "inbox"
-# What a script asks by itself: it answers with problem documents, and keeps no session awake.
+# What only a script asks: it answers with problem documents. Looking, a script keeps no session awake.
 SCRIPT = "script"
 _LOOKS = frozenset({"GET", "HEAD"})
 
@@ -29,7 +31,7 @@ async def guard(asked: Anybody, handler: BaseRouteHandler) -> None:
     access = handler.opt.get("access")
     if access is Access.PUBLIC:
         return
-    by_itself = bool(handler.opt.get(SCRIPT)) and asked.scope["method"] in _LOOKS  # type: ignore[typeddict-item]
+    by_itself = is_by_script(asked) and asked.scope["method"] in _LOOKS  # type: ignore[typeddict-item]
     viewer = await signed_in(asked, used=not by_itself)
     if viewer is None:
         raise NotAuthenticated
@@ -41,3 +43,13 @@ async def guard(asked: Anybody, handler: BaseRouteHandler) -> None:
         raise NotAllowed(
             f"You are signed in with a key that may not do this; it takes one of scope {wanted}.", **refusal.extra
         ) from None
+
+
+def is_by_script(asked: Anybody) -> bool:
+    """Whether no person sees the answer as a page: a script asked, by the route, or by what it sent or the browser."""
+    handler: Any = asked.scope.get("route_handler")
+    return (
+        bool(handler and handler.opt.get(SCRIPT))
+        or "x-csrf-token" in asked.headers
+        or asked.headers.get("sec-fetch-dest") == "empty"
+    )

@@ -1,7 +1,7 @@
 """Every page of the inbox, and whom each is for: the one table that says who gets in.
 
 A row's handlers name their whole path (`/inbox/...`). A handler that a script calls by itself says so with
-`opt={"script": True}`: it is answered with problem documents instead of pages, and keeps no session awake.
+`opt={"script": True}`: it is answered with problem documents instead of pages.
 """
 
 from litestar.handlers import HTTPRouteHandler

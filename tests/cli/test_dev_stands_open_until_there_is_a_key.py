@@ -33,6 +33,7 @@ def listing(url: str, **headers: str) -> int:
 
 
 def test_it_says_that_it_stands_open_and_until_when(dev: Dev):
+    dev.process.wait_for(r"^inbox       http://127\.0\.0\.1:\d+/inbox$")
     dev.process.wait_for("^access      open mode on loopback: ")
     assert listing(dev.url) == 200
 

@@ -71,6 +71,14 @@ def test_a_wide_allowance_takes_the_dangerous_setting(shell: Shell):
     assert key["allow"] == ["0.0.0.0/1"]
 
 
+def test_a_persons_key_says_where_to_sign_in(shell: Shell):
+    create = ("keys", "create", "ann", "--scope", "review")
+    assert "sign in with it at http://<the server>/inbox." in run(*create, **shell).stdout
+    shell["HOLDSHORT_PUBLIC_URL"] = "https://ops.example/holdshort/"
+    assert "sign in with it at https://ops.example/holdshort/inbox." in run(*create, **shell).stdout
+    assert "sign in" not in run("keys", "create", "agents", "--scope", "agent", **shell).stdout
+
+
 def test_a_node_is_moved_and_says_whose_it_is(shell: Shell, database: Database):
     first = made(shell, "first", "--scope", "agent")
     second = made(shell, "second", "--scope", "agent", "--node", "worker")

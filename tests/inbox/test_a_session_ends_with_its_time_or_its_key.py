@@ -76,6 +76,7 @@ async def test_use_is_kept_once_a_minute_and_what_scripts_do_is_none(guarded: Ap
     before = await sql.fetchval("SELECT seen_at FROM sessions")
     forget(guarded)
     await ann.get("/inbox/settled?ids=")
+    await ann.get("/inbox", **{"Sec-Fetch-Dest": "empty"})
     await keeper.step()
     assert await sql.fetchval("SELECT seen_at FROM sessions") == before
     for _ in range(3):
