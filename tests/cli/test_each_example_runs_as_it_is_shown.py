@@ -9,27 +9,29 @@ import pytest
 
 from controlplane.cli.demo.programs import Program, free_port, stop
 from tests.cli.processes import run, running, wait_until
-from tests.postgres import Database
+from tests.postgres import Server, clone
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CODE = "493201"
 
 
-@pytest.fixture
-def url(database: Database, tmp_path: Path) -> Iterator[str]:
-    with running("dev", "--port", "0", HOLDSHORT_DATABASE_URL=database.url, HOLDSHORT_HOME=str(tmp_path)) as server:
-        yield server.wait_until_ready()
+@pytest.fixture(scope="module")
+def url(postgres_server: Server, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with clone(postgres_server, template_database) as database:
+        environ = {"HOLDSHORT_DATABASE_URL": database.url, "HOLDSHORT_HOME": str(tmp_path_factory.mktemp("home"))}
+        with running("dev", "--port", "0", **environ) as server:
+            yield server.wait_until_ready()
 
 
 @contextmanager
-def agent_of(example: str, url: str) -> Iterator[Program]:
+def agent_of(example: str, node_id: str, url: str) -> Iterator[Program]:
     """The agent of an example, registered."""
     port = free_port()
     environ = {"HOLDSHORT_URL": url, "PORT": str(port)}
     agent = Program(example, [str(EXAMPLES / example / "agent.py")], environ, health=f"http://127.0.0.1:{port}/health")
     try:
         agent.start()
-        wait_until(lambda: httpx.get(f"{url}/api/v1/nodes").json()["nodes"])
+        wait_until(lambda: httpx.get(f"{url}/api/v1/nodes/{node_id}").status_code == 200)
         yield agent
     finally:
         stop([agent])
@@ -50,7 +52,7 @@ def ended(url: str, execution_id: str) -> dict[str, Any]:
 
 
 def test_a_one_time_code_is_typed_and_kept_nowhere(url: str):
-    with agent_of("one_time_code", url) as agent:
+    with agent_of("one_time_code", "bank-clerk", url) as agent:
         execution_id = started(url, "bank-clerk.fetch_statement", account="DE02")
         wait_until(lambda: httpx.get(f"{url}/api/human-feedback/pending").json()["requests"])
         (question,) = json.loads(run("feedback", "list", "--json", HOLDSHORT_URL=url).stdout)["requests"]
@@ -63,7 +65,7 @@ def test_a_one_time_code_is_typed_and_kept_nowhere(url: str):
 
 
 def test_questions_that_keep_are_answered_one_after_the_other(url: str):
-    with agent_of("questions", url):
+    with agent_of("questions", "planner", url):
         execution_id = started(url, "planner.plan_trip", city="Lisbon")
         for values in ("by train", {"nights": 3, "hotel": "Tejo"}):
             run(

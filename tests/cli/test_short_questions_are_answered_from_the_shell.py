@@ -103,7 +103,6 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
     ("unique_id", "given", "said"),
     [
         ("unknown", CODE, "request_not_found (404)"),
-        ("a/b", CODE, "request_not_found (404)"),
         ("unknown", "x" * 20_000, "body_too_large (413)"),
         ("unknown", "x" * 70_000, "at most 65536 bytes"),
     ],

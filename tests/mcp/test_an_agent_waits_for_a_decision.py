@@ -10,8 +10,8 @@ from tests.mcp.clients import found, over_http, over_stdio, process_of, refusal,
 from tests.mcp.conftest import Plane
 
 
-async def test_it_asks_goes_on_and_gets_the_decision(plane: Plane):
-    async with over_stdio(plane.url, plane.keys.agent, mode="legacy") as client:
+async def test_it_asks_goes_on_and_gets_the_decision(plane: Plane, tools: str):
+    async with over_http(tools) as client:
         asked = found(await client.call_tool("request_approval", {"title": "Pay?", "payload": {"amount": 12}}))
         assert (asked["status"], asked["approved"], asked["answered"]) == ("pending", False, False)
         assert asked["url"].endswith(f"/inbox/{asked['approval_id']}")
@@ -58,7 +58,7 @@ async def test_what_a_killed_server_waited_for_the_next_one_goes_on_with(plane: 
         with pytest.raises(MCPError, match="Connection closed"):
             await waiting
     plane.decide(asked["approval_id"], "approved")
-    async with over_stdio(plane.url, plane.keys.agent, "--node", node) as client:
+    async with over_stdio(plane.url, plane.keys.agent, "--node", node, mode="legacy") as client:
         assert found(await client.call_tool("wait_for_approval", which))["approved"]
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.clients import found, over_http, over_stdio, refusal
+from tests.mcp.clients import found, over_http, refusal
 from tests.mcp.conftest import Plane
 
 TRIP = {"type": "object", "properties": {"nights": {"type": "integer"}}, "required": ["nights"]}
@@ -30,7 +30,7 @@ async def test_an_answer_within_the_wait_is_returned(
     assert answer["approved"] is False
 
 
-async def test_an_answer_after_the_wait_is_gone_on_with_by_another_server(plane: Plane, tools: str):
+async def test_an_answer_after_the_wait_is_gone_on_with_by_another_session(plane: Plane, tools: str):
     long = "How shall it be done? " * 20
     async with over_http(tools) as client:
         asked = found(await client.call_tool("ask", {"question": long, "wait_seconds": 0}))
@@ -38,7 +38,7 @@ async def test_an_answer_after_the_wait_is_gone_on_with_by_another_server(plane:
     shown = plane.seen("approvals", asked["approval_id"])
     assert (shown["title"][-1], shown["description"]) == ("\u2026", long)
     plane.decide(asked["approval_id"], "approved", values="Slowly.")
-    async with over_stdio(plane.url, plane.keys.agent) as client:
+    async with over_http(tools) as client:
         answer = found(await client.call_tool("wait_for_approval", {"approval_id": asked["approval_id"]}))
     assert (answer["answered"], answer["values"]) == (True, "Slowly.")
 

@@ -1,6 +1,12 @@
+import re
+import subprocess
+import sys
+
 import httpx
 import pytest
 
+from controlplane.cli.faults import WrongUsage
+from controlplane.cli.mcp.door import door
 from controlplane.domain import keys
 from tests.cli.processes import run
 from tests.mcp.clients import RIGHT, TOKEN
@@ -35,15 +41,34 @@ def test_too_much_is_refused(tools: str):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ", "said"),
+    ("host", "token", "has_key", "said"),
     [
-        ((), {"HOLDSHORT_API_KEY": KEY}, "acts with your API key: set HOLDSHORT_MCP_TOKEN"),
-        (("--host", "0.0.0.0"), {}, "is reached from elsewhere (0.0.0.0): set HOLDSHORT_MCP_TOKEN"),
-        ((), {"HOLDSHORT_MCP_TOKEN": "short"}, "must be 16 or more printable"),
-        (("--node", "a/b"), {}, "--node must be 1-128 characters"),
+        ("127.0.0.1", "", True, "acts with your API key: set HOLDSHORT_MCP_TOKEN"),
+        ("0.0.0.0", "", False, "reached from elsewhere"),
+        ("::", "", False, "reached from elsewhere"),
+        ("desk.example", "", False, "reached from elsewhere"),
+        ("127.0.0.1", "short", False, "16 or more printable"),
+        ("0.0.0.0", "with a space in the middle", True, "16 or more printable"),
     ],
 )
-def test_it_does_not_start_open(arguments: tuple[str, ...], environ: dict[str, str], said: str):
-    done = run("mcp", "--http", "--port", "0", *arguments, **environ)
+def test_a_door_that_would_stand_open_is_refused(host: str, token: str, has_key: bool, said: str):
+    with pytest.raises(WrongUsage, match=re.escape(said)):
+        door(host, (), token, has_key=has_key)
+
+
+def test_on_this_machine_and_without_a_key_no_token_is_needed():
+    assert door("::1", ("desk",), "", has_key=False).names == ("127.0.0.1", "localhost", "[::1]", "desk")
+    assert door("0.0.0.0", ("desk",), TOKEN, has_key=True).names == ("0.0.0.0", "desk")
+
+
+def test_it_does_not_start_open():
+    done = run("mcp", "--http", "--port", "0", HOLDSHORT_API_KEY=KEY)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert "set HOLDSHORT_MCP_TOKEN" in done.stderr
+
+
+def test_without_the_protocols_package_it_says_how_to_get_it():
+    hidden = "import sys; sys.modules['mcp'] = None; from controlplane.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", hidden, "mcp"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'holdshort-server[mcp]'" in done.stderr
