@@ -34,7 +34,7 @@ class Consequences(Struct, frozen=True, kw_only=True):
 
 
 class Earlier(Struct, frozen=True, kw_only=True):
-    """An earlier round: how it ended, and what the agent has changed since; None where that cannot be said."""
+    """An earlier round: how it ended, and what the agent has changed since; None where that is not said."""
 
     approval_id: str
     round: int
@@ -84,7 +84,7 @@ def consequences(approval: Approval, beside: Sequence[Beside], *, question: bool
 
 
 def earlier(rounds: Sequence[Round], approval: Approval, payload: bytes | None) -> list[Earlier]:
-    """The rounds before an approval's, newest first, each with what differs between its payload and the present one."""
+    """The rounds before an approval's, newest first; the first with what differs between its payload and the present."""
     return [
         Earlier(
             approval_id=each.approval_id,
@@ -94,10 +94,9 @@ def earlier(rounds: Sequence[Round], approval: Approval, payload: bytes | None) 
             by=each.by if each.by_kind in PEOPLE else None,
             at=each.decided_at,
             feedback=each.feedback,
-            changes=changed(each.payload, payload),
+            changes=changed(each.payload, payload) if number == 0 else None,
         )
-        for each in rounds
-        if each.round < approval.round
+        for number, each in enumerate(each for each in rounds if each.round < approval.round)
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controlplane.domain import json_text
 from controlplane.domain.digests import payload_digest
@@ -21,9 +22,10 @@ HEAD_LINES = 8
 LONG_LIST = 24
 HEAD_LIST = 20
 # What has more values is drawn as one text: a page of a hundred thousand boxes would help nobody.
-MOST_VALUES = 1500
+MOST_VALUES = 800
 RAW_HEAD_LINES = 40
 MOST_COMPARED = 80
+MOST_COMPARED_IN_ALL = 400
 
 PAIRS = (("before", "after"), ("old", "new"))
 
@@ -110,7 +112,7 @@ def payload(raw: bytes | None, digest: str | None) -> Payload:
 def draw(parsed: JSON, raw: bytes) -> Value:
     """A parsed value, drawn as fields; as one text when it has too many."""
     if count(parsed) <= MOST_VALUES:
-        return drawn(parsed)
+        return _bounded(drawn(parsed))
     text = msgspec.json.format(raw, indent=2).decode()
     return _folded_text(text, "raw", RAW_HEAD_LINES, LONG_TEXT * 10)
 
@@ -144,7 +146,13 @@ def compared(was: JSON, now: JSON) -> list[Line]:
     before, after = was.splitlines(), now.splitlines()
     if not 2 < len(before) + len(after) <= MOST_COMPARED or len(was) + len(now) > LONG_TEXT * 10:
         return []
-    return [Line(each[0], each[2:]) for each in difflib.ndiff(before, after, None, None) if each[0] in "-+ "]  # type: ignore[arg-type]
+    lines: list[Line] = []
+    for what, i, j, k, m in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what == "equal":
+            lines += [Line(" ", text) for text in before[i:j]]
+        else:
+            lines += [Line("-", text) for text in before[i:j]] + [Line("+", text) for text in after[k:m]]
+    return lines
 
 
 def alike(one: JSON, other: JSON) -> bool:
@@ -164,7 +172,8 @@ def changed(was: bytes | None, now: bytes | None) -> list[Change] | None:
         return None
     if count(before) + count(after) > MOST_VALUES:
         return None
-    return [each for each in changes(before, after) if not each.same]
+    found = [each for each in changes(before, after) if not each.same]
+    return list(_bounded(Value(kind="change", changes=found)).changes)
 
 
 def has_folds(value: Value) -> bool:
@@ -181,6 +190,26 @@ def count(value: JSON) -> int:
         total += len(level)
         level = [inner for each in level for inner in _inside(each)]
     return total
+
+
+def _bounded(value: Value) -> Value:
+    """A drawn value whose texts are compared line by line only as long as that stays little."""
+    return value if _compared_lines(value) <= MOST_COMPARED_IN_ALL else _without_lines(value)
+
+
+def _compared_lines(value: Value) -> int:
+    inner = [each.value for each in (*value.items, *value.more)]
+    sides = [side for each in value.changes for side in (each.was, each.now) if side is not None]
+    return sum(len(each.lines) for each in value.changes) + sum(map(_compared_lines, [*inner, *sides]))
+
+
+def _without_lines(value: Value) -> Value:
+    return replace(
+        value,
+        items=[Field(each.name, _without_lines(each.value)) for each in value.items],
+        more=[Field(each.name, _without_lines(each.value)) for each in value.more],
+        changes=[replace(each, lines=()) for each in value.changes],
+    )
 
 
 def _inside(value: JSON) -> Sequence[JSON]:
