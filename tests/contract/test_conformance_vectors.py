@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from controlplane.domain import digests, signatures, webhook_secrets
+from controlplane.domain import digests, forms, signatures, webhook_secrets
 from controlplane.domain.decisions import DecisionReceived, canonical
 from controlplane.domain.errors import FieldFault, HoldshortError, InvalidDecision
 from controlplane.domain.sealing import Opener, SealBroken, Sealed
@@ -80,6 +80,22 @@ def test_every_sealed_answer_opens_as_what_it_is_or_not_at_all(ledger: Ledger) -
         for case in vectors["opens"] + vectors["refused"]
     }
     ledger.settle("sealed answers", results)
+
+
+def form_outcome(case: dict[str, Any]) -> object:
+    payload, values = (json.dumps(case[name]).encode() if name in case else None for name in ("payload", "values"))
+    try:
+        form = forms.read(json.dumps(case["form"]).encode())
+        forms.check_payload(form, payload)
+        return json.loads(forms.values_of(form, values, payload))
+    except HoldshortError as error:
+        return error.code
+
+
+def test_every_form_takes_what_answers_it(ledger: Ledger) -> None:
+    cases = load("forms")["cases"]
+    expected = {case["name"]: case.get("code", case.get("accepted")) for case in cases}
+    ledger.settle("forms", {case["name"]: differs(form_outcome(case), expected[case["name"]]) for case in cases})
 
 
 def test_every_decision_word_has_its_meaning(ledger: Ledger) -> None:

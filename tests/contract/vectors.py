@@ -13,6 +13,7 @@ FAMILIES = {
     "settings": 9,
     "digests": 16,
     "sealed answers": 8,
+    "forms": 78,
 }
 
 
@@ -41,5 +42,5 @@ def summary(counts: dict[str, int]) -> str:
     return (
         f"conformance: {counts.get('signatures', 0)} signatures, {words[0]} + {words[1]} decision words, "
         f"{counts.get('bodies', 0)} bodies, {counts.get('settings', 0)} settings, {counts.get('digests', 0)} digests, "
-        f"{counts.get('sealed answers', 0)} sealed answers"
+        f"{counts.get('sealed answers', 0)} sealed answers, {counts.get('forms', 0)} forms"
     )

@@ -6,13 +6,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from holdshort import BadRequest, Client, Question, UnreadableAnswer, Verdict
+from holdshort import (
+    ApprovalResult,
+    BadRequest,
+    Client,
+    Form,
+    InvalidAnswer,
+    InvalidField,
+    Question,
+    UnreadableAnswer,
+    ValuesInvalid,
+    Verdict,
+    _routes,
+)
+from holdshort._forms import Sought
 from holdshort._seals import Lock, seal
 from holdshort.testing import ControlPlane
 from holdshort.webhooks import InvalidSignature, sign, verify
+from msgspec.structs import replace
 
 Ran = Callable[[str], None]
+QUESTION = Question(approval_request_id="q")
 VECTORS = Path(__file__).parents[2] / "conformance"
 SIGNATURES = json.loads((VECTORS / "signatures.json").read_text())["cases"]
 DECISIONS = json.loads((VECTORS / "decisions.json").read_text())
@@ -85,6 +101,53 @@ def test_hostile_seals_are_only_unreadable() -> None:
     lock.forget()
     with pytest.raises(UnreadableAnswer):
         lock.open("otp-1", enc, ct)
+
+
+FORMS = json.loads((VECTORS / "forms.json").read_text())["cases"]
+
+
+@pytest.mark.parametrize("case", FORMS, ids=[case["name"] for case in FORMS])
+def test_forms_and_their_values(plane: ControlPlane, case: dict[str, Any]) -> None:
+    """What the testing control plane takes, and what the agent's own check makes of the same values."""
+    with Client(transport=plane.blocking_transport) as client:
+        client.create_execution("n", "run-1")
+        sent = {"approval_request_id": "q", **{name: case[name] for name in ("form", "payload") if name in case}}
+        asking = replace(_routes.request_approval("run-1", QUESTION), body=json.dumps(sent).encode())
+        if case.get("code") == "invalid_field":
+            with pytest.raises(InvalidField) as refused:
+                client.send(asking)
+            assert refused.value.code == "invalid_field"
+            return
+        asked = client.send(asking)
+        verdict = Verdict(decision="approved", values=case.get("values"))
+        if "code" in case:
+            with pytest.raises(InvalidAnswer):
+                client.decide(asked.approval_id, verdict)
+            data = {"values": case["values"]} if "values" in case else None
+        else:
+            client.decide(asked.approval_id, verdict)
+            response = client.get_approval_status("run-1").response
+            assert response is not None
+            data = response.data
+            assert data["values"] == case["accepted"]
+            assert data.get("original") == (case["payload"] if case["form"].get("editable") else None)
+    held_by_the_agent(case, data)
+
+
+def held_by_the_agent(case: dict[str, Any], data: Any) -> None:
+    sought = Sought(msgspec.convert(case["form"], Form))
+    names = {"execution_id": "run-1", "approval_request_id": "q", "approval_id": "apr_1", "round": 1}
+    result = ApprovalResult(decision="approved", feedback="", data=data, **names)
+    if "code" in case:
+        with pytest.raises(ValuesInvalid):
+            sought.fitting(result)
+        return
+    assert sought.fitting(result).values == case["accepted"]
+
+
+def test_all_forms_ran(ran: Ran) -> None:
+    ran(f"{len(FORMS)} forms")
+    assert len(FORMS) == 78
 
 
 @pytest.mark.parametrize("scheme", ["body", "timestamped", "standard"])

@@ -14,6 +14,7 @@ from holdshort._step_results import to_model
 from holdshort._threads import in_thread
 from holdshort._wire import ApprovalResult, Form
 
+LONGEST_TEXT = 16 * 1024
 FormKind = Literal["text", "yes_no", "multiple_choice", "form"]
 
 
@@ -165,9 +166,10 @@ def _of_schema(schema: Any, *, editable: bool) -> Sought:
 
 def _chosen(form: Form, values: Any) -> str:
     known = {"yes_no": ["yes", "no"], "multiple_choice": form.options or []}.get(form.kind)
-    if not isinstance(values, str) or not values.strip() or (known is not None and values not in known):
+    fits = isinstance(values, str) and values.strip() and len(values.encode()) <= LONGEST_TEXT
+    if not fits or (known is not None and values not in known):
         raise ValueError("this is no answer to what was asked")
-    return values
+    return str(values)
 
 
 def _misfit(result: ApprovalResult, why: str) -> ValuesInvalid:

@@ -4,15 +4,21 @@ from typing import Any
 
 from holdshort._choices import Choices, checked_choices
 from holdshort._errors import InvalidField
-from holdshort._forms import check_schema, held_against
+from holdshort._forms import LONGEST_TEXT, check_schema, held_against
 from holdshort._wire import Form
+from holdshort.testing import _schemas
 from holdshort.testing._book import Ask, Refusal
 from holdshort.testing._questions import answer_to
 from holdshort.testing._visits import invalid
 
-_LONGEST_TEXT = 16 * 1024
 _BOOLEANS = {True: "yes", False: "no"}
 _WITH_CHOICES = ("text", "yes_no", "multiple_choice")
+
+
+def check_members(form: Any) -> None:
+    """Refuse a form that says what nobody reads."""
+    if isinstance(form, dict) and not form.keys() <= set(Form.__struct_fields__):
+        raise invalid("form", f"must have no members but {', '.join(Form.__struct_fields__)}")
 
 
 def check(ask: Ask) -> None:
@@ -27,14 +33,19 @@ def check(ask: Ask) -> None:
     if form.editable and form.schema is None:
         raise invalid("form.editable", "goes with the kind form, and with no other")
     try:
-        if form.schema is not None:
-            check_schema(form.schema)
-        else:
-            _choices(form)
+        _check_content(form)
     except InvalidField as fault:
         raise invalid("form", fault.message) from fault
     if form.editable:
         _check_payload(ask, form)
+
+
+def _check_content(form: Form) -> None:
+    if form.schema is None:
+        _choices(form)
+    else:
+        check_schema(form.schema)
+        _schemas.check(form.schema)
 
 
 def response_to(ask: Ask, values: Any, response: Any, decision: str) -> Any:
@@ -64,7 +75,7 @@ def _check_payload(ask: Ask, form: Form) -> None:
 def _fitting(form: Form, values: Any) -> Any:
     if form.schema is None:
         said = _BOOLEANS.get(values, values) if form.kind == "yes_no" and isinstance(values, bool) else values
-        text = said if isinstance(said, str) and len(said.encode()) <= _LONGEST_TEXT else ""
+        text = said if isinstance(said, str) and len(said.encode()) <= LONGEST_TEXT else ""
         return answer_to(_choices(form), text)
     try:
         held_against(form.schema, values)

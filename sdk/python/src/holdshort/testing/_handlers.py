@@ -106,6 +106,7 @@ def _step_page(visit: Visit) -> Any:
 
 
 def _ask(visit: Visit) -> Any:
+    _filled.check_members(visit.body.get("form"))
     try:
         ask = msgspec.convert(visit.body, Ask)
     except msgspec.ValidationError as error:
