@@ -84,7 +84,7 @@ def consequences(approval: Approval, beside: Sequence[Beside], *, question: bool
 
 
 def earlier(rounds: Sequence[Round], approval: Approval, payload: bytes | None) -> list[Earlier]:
-    """The rounds before an approval's, newest first; the first with what differs between its payload and the present."""
+    """The rounds before an approval's, newest first; the first with what differs between its payload and this one."""
     return [
         Earlier(
             approval_id=each.approval_id,
