@@ -15,6 +15,7 @@ from controlplane.domain.form_cost import DRAFT, cost_of, fault_of
 from controlplane.domain.form_words import rule_of
 
 MAX_FAULTS = 20
+MAX_LEVELS = 4
 WHOLE = "values"
 
 _UNFIT = "must fit the form's schema"
@@ -117,7 +118,10 @@ class _Faults:
         if isinstance(schema, dict) and set(schema) >= {"$ref"}:
             pointer = schema["$ref"]
         part = resolved(self._schema, schema)
-        inner = list(self._object(part, value, pointer=pointer, prefix=f"{field}.")) if isinstance(value, dict) else []
+        inner: list[tuple[str, str]] = []
+        # Each level is checked once more by the next, so looking goes on for a few of them only.
+        if isinstance(value, dict) and pointer.count("/properties/") < MAX_LEVELS:
+            inner = list(self._object(part, value, pointer=pointer, prefix=f"{field}."))
         yield from inner or [(field, rule_of(part))]
 
 

@@ -21,6 +21,7 @@ HOLDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("approvals", "title"): frozenset({"title"}),
     ("approvals", "description"): frozenset({"description"}),
     ("approvals", "payload"): frozenset({"payload"}),
+    ("approvals", "form"): frozenset({"form"}),
     ("approvals", "feedback"): frozenset({"feedback"}),
     ("approvals", "response"): frozenset({"response"}),
     ("parked", "feedback"): frozenset({"feedback"}),

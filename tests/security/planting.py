@@ -238,7 +238,7 @@ async def staged(caller: Caller, number: int, receiver: str, agent: str) -> Ids:
     asked = await post(
         caller,
         f"/executions/{ids.execution_id}/request-approval",
-        asking(caller.aviary, ids) | {"approval_request_id": ids.request_id},
+        asking(caller.aviary, ids) | {"approval_request_id": ids.request_id, "form": None},
     )
     about = {"unique_id": ids.unique_id, "message_for_user": plant("question"), "public_key": PUBLIC_KEY}
     await post(caller, "/human-feedback", about | {"session_id": plant("session")})

@@ -44,6 +44,7 @@ def asking(a: Aviary, ids: Ids) -> Body:
         "title": a.plant("title"),
         "description": a.plant("description"),
         "payload": {a.plant("payload"): [a.plant("payload"), 'é"/\\' + a.plant("payload")]},
+        "form": {"kind": "multiple_choice", "options": [a.plant("form"), "other"]},
     }
 
 
