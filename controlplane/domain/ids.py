@@ -15,6 +15,7 @@ RUN_PREFIX = "run_"
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
+_STEPS_OF_A_PATH = frozenset({".", ".."})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -32,9 +33,11 @@ def time_ordered(prefix: str, at: datetime, entropy: bytes) -> str:
 
 
 def check_name(field: str, value: str) -> str:
-    """Return an execution or node id unchanged, or raise `FieldFault`."""
+    """Return an execution's, node's or short-lived question's id unchanged, or raise `FieldFault`."""
     if not _NAME.fullmatch(value):
         raise FieldFault(field, "must be 1-128 characters of A-Z a-z 0-9 . _ ~ : -")
+    if value in _STEPS_OF_A_PATH:
+        raise FieldFault(field, "must not be . or .., which no path can name")
     return value
 
 
