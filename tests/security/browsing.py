@@ -153,6 +153,8 @@ class Browser:
                 path = f"{page.at(ids)}?{SENT[page.name][0]}&{query}"
                 sent = None if page.method == "GET" else content
                 await self.caller.send(f"{page.name} {about}", page.method, path, headers, sent)
+            behind = f"{page.at(ids)}/{self.aviary.plant('unknown')}"
+            await self.send(f"{page.name} with a text behind it", "GET", behind, {}, self.sessions[page.scope])
 
     async def send(
         self, about: str, method: str, path: str, fields: dict[str, str], signed: Signed | None = None
