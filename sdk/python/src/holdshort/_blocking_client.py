@@ -206,7 +206,7 @@ class Client:
         """
         make = partial(_routes.event_stream, execution_id=execution_id, types=types, from_now=from_now)
         subscription = Subscription(lambda seen: make(after=seen), after=after, patience=self._patience)
-        yield from self._followed(subscription)
+        return self._followed(subscription)
 
     def feedback_events(self) -> Iterator[Event]:
         """The short-lived questions that wait for a person, and then each as it is asked and as it ends.
@@ -218,7 +218,7 @@ class Client:
             ConnectionFailed: the stream could not be had back for `patience` seconds.
         """
         subscription = Subscription(lambda _: _feedback_routes.feedback_stream(), patience=self._patience)
-        yield from self._followed(subscription)
+        return self._followed(subscription)
 
     def _followed(self, subscription: Subscription) -> Iterator[Event]:
         while True:

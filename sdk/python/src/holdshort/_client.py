@@ -221,7 +221,7 @@ class AsyncClient:
             self._transport = HttpxAsyncTransport(self._url, self._headers)
         return self._transport
 
-    async def events(
+    def events(
         self,
         *,
         execution_id: str | None = None,
@@ -242,10 +242,9 @@ class AsyncClient:
         """
         make = partial(_routes.event_stream, execution_id=execution_id, types=types, from_now=from_now)
         subscription = Subscription(lambda seen: make(after=seen), after=after, patience=self._patience)
-        async for event in self._followed(subscription):
-            yield event
+        return self._followed(subscription)
 
-    async def feedback_events(self) -> AsyncIterator[Event]:
+    def feedback_events(self) -> AsyncIterator[Event]:
         """The short-lived questions that wait for a person, and then each as it is asked and as it ends.
 
         An event of type `blocking_human_feedback` is a question, and may come again after a break;
@@ -255,8 +254,7 @@ class AsyncClient:
             ConnectionFailed: the stream could not be had back for `patience` seconds.
         """
         subscription = Subscription(lambda _: _feedback_routes.feedback_stream(), patience=self._patience)
-        async for event in self._followed(subscription):
-            yield event
+        return self._followed(subscription)
 
     async def _followed(self, subscription: Subscription) -> AsyncIterator[Event]:
         while True:
