@@ -35,6 +35,7 @@ def served(url: str, key: str) -> Iterator[str]:
     with running("mcp", "--http", "--port", "0", **environ) as server:
         yield server.wait_for(r"(http://127\.0\.0\.1:\d+/mcp)")[1]
         server.terminate()
+        assert "493201" not in "".join(server.printed()).replace(" ", ""), "an answer was written"
         assert not [line for line in server.printed() if "Traceback" in line or "Warning" in line], server.seen
 
 
