@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check proof fuzz acceptance openapi format clean
+.PHONY: help setup browser demo test check proof fuzz acceptance openapi screenshots format clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ acceptance: setup ## agents of the unmodified older SDK, at length
 
 openapi: setup ## write sdk/openapi.json from the code
 	@$(BIN)/python -m controlplane.app > sdk/openapi.json.new && mv sdk/openapi.json.new sdk/openapi.json
+
+screenshots: setup browser ## the pictures of the documentation, from the running product (ARGS=names: those only)
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 format: setup ## put the code into its form
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import httpx
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.keys import ENTROPY_BYTES
@@ -62,13 +63,21 @@ async def keep_keys(database: Database) -> Keys:
     """As `make_keys`, where a loop runs already."""
     engine = make_engine(database.url, 1)
     try:
-        async with transaction(engine) as conn:
-            made = [
-                await access.create(
-                    conn, Wanted(name=name, scopes=SCOPES[name]), entropy=os.urandom(ENTROPY_BYTES), actor=SETUP
-                )
-                for name in Keys._fields
-            ]
+        return Keys(*[await _kept(engine, name, *SCOPES[name]) for name in Keys._fields])
     finally:
         await engine.dispose()
-    return Keys(*[text for _, text in made])
+
+
+async def keep_key(database: Database, name: str, *scopes: str) -> str:
+    """One more key, with a name and scopes of its own."""
+    engine = make_engine(database.url, 1)
+    try:
+        return await _kept(engine, name, *scopes)
+    finally:
+        await engine.dispose()
+
+
+async def _kept(engine: AsyncEngine, name: str, *scopes: str) -> str:
+    async with transaction(engine) as conn:
+        wanted = Wanted(name=name, scopes=scopes)
+        return (await access.create(conn, wanted, entropy=os.urandom(ENTROPY_BYTES), actor=SETUP))[1]
