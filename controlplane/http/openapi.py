@@ -12,6 +12,7 @@ from litestar.types.internal_types import PathParameterDefinition
 
 from controlplane.domain.access import Access
 from controlplane.domain.decisions import WORDS, Decision
+from controlplane.domain.form_kinds import FormKind
 from controlplane.edge.errors import MEDIA_TYPE, STATUS
 
 _BARE = "_bare"
@@ -39,6 +40,7 @@ def document(app: Litestar) -> dict[str, Any]:
     # It is kept as the bytes that came, so the struct does not say what it may be.
     schemas["DecisionIn"] |= {"required": ["decision"]}
     schemas["DecisionIn"]["properties"]["decision"] = {"type": "string", "enum": _BY_PEOPLE}
+    schemas["AskIn"]["properties"]["form"] = _form()
     schemas["Problem"] = _problem()
     described["components"]["responses"] = {str(int(status)): _refusal(status) for status in set(STATUS.values())}
     described["components"]["securitySchemes"] = _SECURITY
@@ -49,6 +51,16 @@ def document(app: Litestar) -> dict[str, Any]:
     described["components"]["schemas"] = _unions(schemas)
     ordered: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described, order="sorted"))
     return ordered
+
+
+def _form() -> dict[str, Any]:
+    """What a question asks for; as with a decision, the bytes that came are read by the domain."""
+    members: dict[str, Any] = {"options": {"type": "array", "items": {"type": "string"}}}
+    members |= {name: {"type": "string"} for name in ("yes_label", "no_label")}
+    members |= {"schema": {"type": "object"}, "editable": {"type": "boolean"}}
+    members |= {"kind": {"type": "string", "enum": list(FormKind)}}
+    described = {"type": "object", "properties": members, "required": ["kind"], "additionalProperties": False}
+    return {"anyOf": [described, {"type": "null"}]}
 
 
 def operation_id(handler: HTTPRouteHandler, _: Method, path: list[str | PathParameterDefinition]) -> str:

@@ -147,10 +147,10 @@ def _form(shown: Shown, typed: Typed) -> dict[str, Any]:
 
 
 def _outcome(looked: Looked, typed: Typed) -> dict[str, Any]:
-    shown = looked.shown
+    shown, question = looked.shown, _is_question(looked.shown)
     return {
-        "settled": present_approval.settled(shown, looked.entries),
-        "then": present_approval.consequences(shown, looked.beside, question=_is_question(shown)),
+        "settled": present_approval.settled(shown, looked.entries, question=question),
+        "then": present_approval.consequences(shown, looked.beside, question=question),
         "newer": present_approval.newer(looked.rounds, shown),
         "telling": present_approval.telling(shown, looked.presence, looked.told),
         "since_seen": present_approval.since_seen(looked.rounds, shown, typed.seen_digest),

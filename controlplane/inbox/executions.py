@@ -77,7 +77,6 @@ async def show_execution(request: Request[Any, Any, Any], execution_id: FromPath
         run=run,
         run_reason=present_timeline.reason(run.status_reason),
         states=present.RUN_STATES,
-        verdicts=present.VERDICTS,
         lines=present_timeline.timeline(entries),
         cut=len(entries) == inbox_runs.MOST_LINES,
         input=_drawn(run.input),

@@ -92,9 +92,9 @@ def row(listed: Listed, now: datetime) -> Row:
         request_id=listed.approval_request_id,
         node_id=listed.node_id,
         execution_id=listed.execution_id,
-        kind=KINDS.get(listed.kind, "Question"),
+        kind=KINDS.get(listed.kind if listed.question else None, "Question"),
         status=listed.status,
-        verdict=VERDICTS[listed.status],
+        verdict=verdict_of(listed.status, question=listed.question),
         round=listed.round,
         requested_at=listed.requested_at,
         expires_at=listed.expires_at,
@@ -104,6 +104,11 @@ def row(listed: Listed, now: datetime) -> Row:
         decided_at=listed.decided_at,
         by=listed.by if listed.by_kind in PEOPLE else None,
     )
+
+
+def verdict_of(status: ApprovalStatus, *, question: bool) -> str:
+    """A state in a person's words; what was asked as a question is answered, and not approved."""
+    return "Answered" if question and status is ApprovalStatus.APPROVED else VERDICTS[status]
 
 
 def title_of(shown: Shown) -> str:
@@ -176,4 +181,16 @@ def unmarked(text: str) -> str:
     return "".join(piece.text for piece in pieces(text))
 
 
-FOR_TEMPLATES = ("stamp", "exact", "plainly", "left", "ago", "lasting", "urgency", "size", "counted", "unmarked")
+FOR_TEMPLATES = (
+    "stamp",
+    "exact",
+    "plainly",
+    "left",
+    "ago",
+    "lasting",
+    "urgency",
+    "size",
+    "counted",
+    "unmarked",
+    "verdict_of",
+)

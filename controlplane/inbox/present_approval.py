@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from controlplane.domain.approvals import Approval, ApprovalStatus
 from controlplane.domain.deliveries import DeliveryStatus
-from controlplane.inbox.present import PEOPLE, VERDICTS, by_itself, counted
+from controlplane.inbox.present import PEOPLE, by_itself, counted, verdict_of
 from controlplane.inbox.present_payload import Change, changed
 from controlplane.storage.history import Entry
 from controlplane.storage.inbox_approvals import Beside, Presence, Round, Telling
@@ -53,14 +53,14 @@ _TOLD = {
 }
 
 
-def settled(approval: Approval, entries: Sequence[Entry]) -> Settled | None:
+def settled(approval: Approval, entries: Sequence[Entry], *, question: bool) -> Settled | None:
     """How an approval ended; None while it is pending."""
     if not approval.final or approval.decided_at is None:
         return None
     end = next((each for each in entries if each.settles), None)
     return Settled(
         status=approval.status,
-        verdict=VERDICTS[approval.status],
+        verdict=verdict_of(approval.status, question=question),
         by=end.actor_name if end is not None and end.actor_kind in PEOPLE else None,
         at=approval.decided_at,
         feedback=approval.feedback,
@@ -89,7 +89,7 @@ def earlier(rounds: Sequence[Round], approval: Approval, payload: bytes | None) 
         Earlier(
             approval_id=each.approval_id,
             round=each.round,
-            verdict=VERDICTS[each.status],
+            verdict=verdict_of(each.status, question=each.question),
             status=each.status,
             by=each.by if each.by_kind in PEOPLE else None,
             at=each.decided_at,

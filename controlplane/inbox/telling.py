@@ -66,15 +66,16 @@ def settled(standing: Standing) -> dict[str, Any]:
         "status": standing.status,
         "by": by,
         "at": _moment(standing.decided_at),
-        "words": ending(standing.status, by),
+        "words": ending(standing, by),
     }
 
 
-def ending(status: ApprovalStatus, by: str | None) -> str:
+def ending(standing: Standing, by: str | None) -> str:
     """An approval's end in words; what nobody answered is nobody's verdict."""
-    if status is ApprovalStatus.EXPIRED:
+    if standing.status is ApprovalStatus.EXPIRED:
         return "Expired, nobody answered"
-    return present.VERDICTS[status] if by is None else f"{present.VERDICTS[status]} by {by}"
+    verdict = present.verdict_of(standing.status, question=standing.question)
+    return verdict if by is None else f"{verdict} by {by}"
 
 
 def asked(standing: Standing) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What a person sees beside one approval: its rounds, what else its run waits for, and whether its agent was told."""
 
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -10,6 +9,7 @@ from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.deliveries import DeliveryStatus
 from controlplane.domain.nodes import InstanceStatus
 from controlplane.storage.engine import Connection
+from controlplane.storage.inbox_columns import IS_QUESTION, of_end
 from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.tables import APPROVAL_PENDING, approvals, deliveries, history, instances, nodes
@@ -23,6 +23,7 @@ class Round(Struct, frozen=True, kw_only=True):
 
     approval_id: str
     round: int
+    question: bool
     status: ApprovalStatus
     title: str | None
     description: str | None
@@ -65,19 +66,14 @@ class Telling(Struct, frozen=True, kw_only=True):
     resting: bool
 
 
-def _of_end(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
-    return (
-        sa.select(column).where(history.c.approval_id == approvals.c.approval_id, history.c.settles).scalar_subquery()
-    )
-
-
 async def rounds(conn: Connection, execution_id: str, request_id: str) -> list[Round]:
     """The newest rounds under a request id of one run, newest first."""
     statement = (
         sa.select(
             *columns(approvals, Round),
-            _of_end(history.c.actor_name).label("by"),
-            _of_end(history.c.actor_kind).label("by_kind"),
+            IS_QUESTION,
+            of_end(history.c.actor_name).label("by"),
+            of_end(history.c.actor_kind).label("by_kind"),
         )
         .where(
             approvals.c.execution_id == execution_id,

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec import Struct
 from controlplane.domain.approvals import ApprovalStatus, OnExpiry
 from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
+from controlplane.storage.inbox_columns import IS_QUESTION, of_end
 from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.tables import APPROVAL_DECIDED, APPROVAL_LAPSED, APPROVAL_PENDING, approvals, history
@@ -42,6 +42,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     decided_at: datetime | None
     title: str | None
     kind: str | None
+    question: bool
     by: str | None
     by_kind: str | None
 
@@ -54,17 +55,12 @@ class Sought(Struct, frozen=True, kw_only=True):
     node_id: str | None = None
 
 
-def _of_end(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
-    return (
-        sa.select(column).where(history.c.approval_id == approvals.c.approval_id, history.c.settles).scalar_subquery()
-    )
-
-
 _LISTED = [
     *columns(approvals, Listed),
     sa.literal_column("approvals.form ->> 'kind'", sa.Text).label("kind"),
-    _of_end(history.c.actor_name).label("by"),
-    _of_end(history.c.actor_kind).label("by_kind"),
+    IS_QUESTION,
+    of_end(history.c.actor_name).label("by"),
+    of_end(history.c.actor_kind).label("by_kind"),
 ]
 _WHERE: dict[Tab, sa.ColumnElement[bool] | sa.TextClause] = {
     Tab.WAITING: APPROVAL_PENDING,

@@ -11,6 +11,7 @@ from controlplane.storage.approvals import Place
 from controlplane.storage.engine import Connection
 from controlplane.storage.executions import RUN
 from controlplane.storage.history import Entry
+from controlplane.storage.inbox_columns import IS_QUESTION
 from controlplane.storage.reach import in_reach
 from controlplane.storage.rows import columns, to_struct
 from controlplane.storage.tables import approvals, executions, history
@@ -39,6 +40,7 @@ class AskedRow(Struct, frozen=True, kw_only=True):
     approval_request_id: str
     title: str | None
     round: int
+    question: bool
     status: ApprovalStatus
     requested_at: datetime
     expires_at: datetime
@@ -66,7 +68,7 @@ async def page(
 
 async def asked(conn: Connection, execution_id: str, limit: int = MOST_LINES) -> list[AskedRow]:
     """What a run asked, newest first."""
-    statement = sa.select(*columns(approvals, AskedRow)).where(
+    statement = sa.select(*columns(approvals, AskedRow), IS_QUESTION).where(
         approvals.c.execution_id == execution_id, in_reach(conn, approvals.c.node_id)
     )
     order = (approvals.c.requested_at.desc(), approvals.c.round.desc(), approvals.c.approval_id)

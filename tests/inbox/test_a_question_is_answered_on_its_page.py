@@ -56,7 +56,9 @@ async def test_a_question_is_answered(api: Api, form: Any, typed: str, values: s
     assert (await desk.press("approved", **{"value.answer": typed})).status_code == 200
     assert (await desk.decide("approved", **{"value.answer": typed})).status_code == 303
     assert await response(api, approval) == {"values": values}
-    assert f"The answer {' '.join(values.split())}" in (await opened(api, approval)).page.words
+    shown = (await opened(api, approval)).page.words
+    assert f"The answer {' '.join(values.split())}" in shown
+    assert "Answered by operator" in shown
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,17 @@ async def test_a_verdict_is_told_with_who_gave_it(live: Api, decision: str, word
     assert counts.data == {"waiting": 0}
 
 
+async def test_a_question_is_answered_and_an_edited_payload_approved(live: Api):
+    editable = {"kind": "form", "schema": {"type": "object"}, "editable": True}
+    asked = await live.asked("q-1", "run-1", form={"kind": "text"})
+    edited = await live.asked("q-2", "run-2", form=editable, payload={})
+    async with watching(live.client) as stream:
+        await live.decide(asked, values="Blue")
+        assert (await stream.until("settled"))[-1].data["words"] == "Answered by operator"
+        await live.decide(edited)
+        assert (await stream.until("settled"))[-1].data["words"] == "Approved by operator"
+
+
 async def test_what_nobody_answered_is_nobodys_verdict(live: Api):
     async with watching(live.client) as stream:
         approval_id = await live.asked(expires_in_hours=1 / 3600)
