@@ -7,10 +7,15 @@ import msgspec
 import pytest
 
 from controlplane.domain import forms
+from controlplane.domain.approvals import ApprovalStatus
+from controlplane.domain.cases import Answer, settle
 from controlplane.domain.digests import canonical
 from controlplane.domain.errors import FieldFault, InvalidAnswer
+from controlplane.domain.events import Actor, ActorKind
+from controlplane.domain.form_answers import answered
 from controlplane.domain.form_cost import cost_of
 from controlplane.domain.forms import Field, FieldType, Form
+from tests.factories import approval, case
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -204,3 +209,15 @@ def test_an_ordinary_form_is_far_from_any_bound():
     value = dict.fromkeys(names, "someone@example.org")
     assert cost.allows(value, 250 * 1024 // 4)
     assert forms.values_of(Form(kind=forms.FormKind.FORM, schema=schema), msgspec.json.encode(value))
+
+
+def test_the_table_refuses_an_approval_whose_values_nobody_judged():
+    question = case(approval("a", form=b'{"kind":"text"}'))
+    person = Actor(ActorKind.PERSON, "ann", "api")
+    unjudged = Answer(status=ApprovalStatus.APPROVED, actor=person, response=b'{"values":"x"}', values=b'"x"')
+    with pytest.raises(InvalidAnswer):
+        settle(question, "apr_a", unjudged)
+    after = settle(question, "apr_a", answered(Form(kind=forms.FormKind.TEXT), unjudged, None))
+    assert after.approval("apr_a").response == b'{"values":"x"}'
+    with pytest.raises(InvalidAnswer):
+        answered(None, unjudged, None)
