@@ -74,3 +74,26 @@ async def test_an_open_approval_is_not_left_for_another(api: Api, visitor: Visit
         assert await page.locator("dialog[open]").count() == 0
         await page.keyboard.type("type")
         await expect(comment).to_have_value("while I type")
+
+
+async def test_the_page_stays_where_it_is_while_a_comment_is_typed(api: Api, visitor: Visitor):
+    lines = {f"field {number}": "value" for number in range(24)}
+    approval_id = await api.asked(title="A long one", payload=lines, description="Why.\n" * 20)
+    page = await visitor.go(f"/inbox/{approval_id}")
+    comment = page.get_by_label("Comment for the agent")
+    box = await comment.bounding_box()
+    assert box is not None
+    await page.mouse.click(box["x"] + 20, box["y"] + 10)
+    await page.keyboard.type("Go ahead")
+    await expect(comment).to_have_value("Go ahead")
+    assert await page.evaluate("scrollY") == 0
+    # What gets the focus by keys is never behind the bar.
+    for _ in range(4):
+        await page.keyboard.press("Shift+Tab")
+        assert await page.evaluate(
+            """() => {
+              const one = document.activeElement.getBoundingClientRect();
+              const bar = document.querySelector(".bar");
+              return bar.contains(document.activeElement) || one.bottom <= bar.getBoundingClientRect().top;
+            }"""
+        )
