@@ -89,6 +89,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     """A question as it stands, locked, and the database's clock then.
 
     `question` and `public_key` are there while it is pending, `sealed` from its answer until that was taken.
+    `stops_clock`: the run that asks it works on nothing as long as it is pending.
     """
 
     unique_id: str
@@ -101,6 +102,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     public_key: bytes | None = None
     sealed: Sealed | None = None
     submission_id: str | None = None
+    stops_clock: bool = False
 
     def __repr__(self) -> str:
         """Without its words."""

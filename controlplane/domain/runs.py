@@ -115,6 +115,22 @@ def run_out_of_time(case: Case) -> Case:
     return end(case, ExecutionStatus.TIMEOUT, EXECUTION_TIMEOUT, SWEEPER, order=Order.CANCEL)
 
 
+def stop_clock(case: Case) -> Case:
+    """Count no work from here on, as the run waits for a person, though not for an approval."""
+    run = case.execution
+    if run.running_since is None:
+        return case
+    worked = run.worked_seconds + (case.at - run.running_since).total_seconds()
+    return with_execution(case, running_since=None, worked_seconds=worked)
+
+
+def let_clock_go_on(case: Case) -> Case:
+    """Count work again: nothing that the run asked is open any more."""
+    run = case.execution
+    works = run.status is ExecutionStatus.RUNNING and (run.instance_id is not None or not run.dispatched)
+    return with_execution(case, running_since=case.at) if works and run.running_since is None else case
+
+
 def _order_of_released(case: Case) -> Order | None:
     run = case.execution
     if run.status is ExecutionStatus.QUEUED:

@@ -10,6 +10,7 @@ from controlplane.domain.errors import DuplicateRequest, RequestIdUsed, RequestN
 from controlplane.domain.events import SWEEPER, Actor, Fact, FactType
 from controlplane.domain.feedback import Asking, FeedbackStatus, Kept, Question
 from controlplane.domain.sealing import Sealed, seal
+from controlplane.services import work_clock
 from controlplane.storage import feedback, history
 from controlplane.storage.engine import Connection
 
@@ -55,6 +56,7 @@ async def ask(conn: Connection, asking: Asking, *, owner: str | None, actor: Act
         question = await feedback.add(conn, asking, owner)
         if question is not None:
             await history.record(conn, _fact(FactType.FEEDBACK_ASKED, asking.unique_id, actor, kind=question.kind))
+            await work_clock.stop(conn, question)
             return question
         if standing is not None:
             raise RequestIdUsed
@@ -93,6 +95,7 @@ async def submit(
         raise RuntimeError("a pending question has no words or no key")
     sealed = seal(answer_to(kept.question.choices, response), kept.public_key, unique_id)
     await feedback.end(conn, kept, FeedbackStatus.ANSWERED, sealed=sealed, submission_id=submission_id)
+    await work_clock.go_on(conn, _clocks(kept))
     await history.record(conn, _fact(FactType.FEEDBACK_ANSWERED, unique_id, actor))
 
 
@@ -125,6 +128,7 @@ async def withdraw(conn: Connection, unique_id: str, *, owner: str | None, actor
     status = await _alive(conn, kept)
     if status is FeedbackStatus.PENDING:
         await feedback.end(conn, kept, FeedbackStatus.CANCELLED)
+        await work_clock.go_on(conn, _clocks(kept))
         await history.record(conn, _fact(FactType.FEEDBACK_CANCELLED, unique_id, actor))
         return FeedbackStatus.CANCELLED
     if kept.sealed is not None:
@@ -138,6 +142,7 @@ async def sweep(conn: Connection, *, limit: int) -> int:
     What others hold locked is left: whoever holds one ends it first where it is due.
     """
     ended = await feedback.end_due(conn, limit)
+    await work_clock.go_on(conn, [one.clock_of for one in ended if one.clock_of is not None])
     await history.record(conn, *(_fact(_FACTS[one.status], one.unique_id, SWEEPER) for one in ended))
     return len(ended) + await feedback.tidy(conn, limit)
 
@@ -162,9 +167,16 @@ async def _alive(conn: Connection, kept: Kept) -> FeedbackStatus:
     if status is None:
         return kept.status
     await feedback.end(conn, kept, status)
+    await work_clock.go_on(conn, _clocks(kept))
     await history.record(conn, _fact(_FACTS[status], kept.unique_id, SWEEPER))
     conn.keep()
     return status
+
+
+def _clocks(kept: Kept) -> list[str]:
+    """The run whose clock a pending question stopped."""
+    question = kept.question if kept.stops_clock else None
+    return [question.execution_id] if question is not None and question.execution_id is not None else []
 
 
 def _fact(type_: FactType, unique_id: str, actor: Actor, **more: Any) -> Fact:

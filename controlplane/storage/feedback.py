@@ -15,10 +15,11 @@ from controlplane.storage.statement import Statement
 
 
 class Ended(Struct, frozen=True):
-    """A question that ended by itself, and how."""
+    """A question that ended by itself, and how; `clock_of` is the run whose clock it stopped."""
 
     unique_id: str
     status: FeedbackStatus
+    clock_of: str | None
 
 
 async def lock_owner(conn: Connection, owner: str | None) -> None:
@@ -73,6 +74,7 @@ async def lock(conn: Connection, unique_id: str) -> Kept | None:
         public_key=row.public_key,
         sealed=None if row.ct is None else Sealed(row.enc, row.ct),
         submission_id=row.submission_id,
+        stops_clock=row.stops_clock,
     )
 
 
@@ -113,6 +115,17 @@ async def end(
     conn.changes.closed.append(kept.unique_id)
 
 
+async def stop_clock(conn: Connection, unique_id: str) -> None:
+    """Keep that a question stops its run's clock as long as it is pending."""
+    await conn.run(_STOP_CLOCK, {"unique_id": unique_id})
+
+
+async def clocks_stopped(conn: Connection, execution_ids: Sequence[str]) -> set[str]:
+    """Those of the runs whose clock some question stops."""
+    rows = await conn.rows(_CLOCKS_STOPPED, {"ids": list(execution_ids)})
+    return {row.execution_id for row in rows}
+
+
 async def renew(conn: Connection, unique_ids: Sequence[str]) -> None:
     """Say that somebody waits for these, now; those that others have locked are passed over."""
     await conn.run(_RENEW, {"ids": list(unique_ids), "waiter": rules.WAITER_SECONDS})
@@ -132,7 +145,7 @@ async def end_due(conn: Connection, limit: int) -> list[Ended]:
     """End up to `limit` questions that are past their deadline, or that nobody waits for any more."""
     rows = await conn.rows(_END_DUE, {"limit": limit})
     conn.changes.closed += [row.unique_id for row in rows]
-    return [Ended(row.unique_id, FeedbackStatus(row.status)) for row in rows]
+    return [Ended(row.unique_id, FeedbackStatus(row.status), row.clock_of) for row in rows]
 
 
 async def next_due_in(conn: Connection) -> float | None:
@@ -223,7 +236,7 @@ _END = Statement(
 UPDATE feedback SET status = :status, ended_at = CAST(:at AS timestamptz), enc = CAST(:enc AS bytea),
     ct = CAST(:ct AS bytea), submission_id = CAST(:submission_id AS text),
     kind = NULL, message = NULL, options = NULL, yes_label = NULL, no_label = NULL, session_id = NULL,
-    execution_id = NULL, public_key = NULL
+    execution_id = NULL, public_key = NULL, stops_clock = false
 WHERE unique_id = :unique_id AND status = 'pending'
 """)
 )
@@ -238,6 +251,14 @@ UPDATE feedback SET waiter_until = clock_timestamp() + make_interval(secs => CAS
 FROM mine WHERE feedback.unique_id = mine.unique_id
 """)
 )
+_STOP_CLOCK = Statement(
+    sa.text("UPDATE feedback SET stops_clock = true WHERE unique_id = :unique_id AND status = 'pending'")
+)
+_CLOCKS_STOPPED = Statement(
+    sa.text(
+        "SELECT DISTINCT execution_id FROM feedback WHERE stops_clock AND execution_id = ANY (CAST(:ids AS text[]))"
+    )
+)
 _NOTE_READ = Statement(
     sa.text("UPDATE feedback SET read_at = clock_timestamp() WHERE unique_id = :unique_id AND read_at IS NULL")
 )
@@ -245,16 +266,17 @@ _DROP_SEALED = Statement(sa.text("UPDATE feedback SET enc = NULL, ct = NULL WHER
 _END_DUE = Statement(
     sa.text("""
 WITH due AS (
-    SELECT unique_id, CASE WHEN expires_at <= waiter_until THEN 'expired' ELSE 'cancelled' END AS how
+    SELECT unique_id, CASE WHEN expires_at <= waiter_until THEN 'expired' ELSE 'cancelled' END AS how,
+           CASE WHEN stops_clock THEN execution_id END AS clock_of
     FROM feedback
     WHERE status = 'pending' AND least(expires_at, waiter_until) <= (SELECT clock_timestamp())
     ORDER BY unique_id LIMIT CAST(:limit AS int) FOR UPDATE SKIP LOCKED
 )
 UPDATE feedback SET status = due.how, ended_at = clock_timestamp(),
     kind = NULL, message = NULL, options = NULL, yes_label = NULL, no_label = NULL, session_id = NULL,
-    execution_id = NULL, public_key = NULL
+    execution_id = NULL, public_key = NULL, stops_clock = false
 FROM due WHERE feedback.unique_id = due.unique_id
-RETURNING feedback.unique_id, feedback.status
+RETURNING feedback.unique_id, feedback.status, due.clock_of
 """)
 )
 _NEXT_DUE = Statement(

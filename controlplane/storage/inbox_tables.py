@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from controlplane.domain.feedback import FeedbackStatus
-from controlplane.storage.schema import NOW, busy, metadata, moment, one_of, text
+from controlplane.storage.schema import NOW, busy, flag, metadata, moment, one_of, text
 
 # Of what was asked only the words of a pending question are kept, and of an answer only what its asker can open.
 feedback = sa.Table(
@@ -29,6 +29,7 @@ feedback = sa.Table(
     moment("read_at", nullable=True),
     text("submission_id", nullable=True),
     moment("ended_at", nullable=True),
+    flag("stops_clock"),
     sa.CheckConstraint(one_of("status", FeedbackStatus), name="feedback_status"),
     sa.CheckConstraint("(status = 'pending') = (ended_at IS NULL)", name="feedback_end_has_a_time"),
     sa.CheckConstraint(
@@ -39,6 +40,8 @@ feedback = sa.Table(
     sa.CheckConstraint("enc IS NULL OR status = 'answered'", name="feedback_answer_of_an_end"),
     sa.CheckConstraint("status <> 'pending' OR octet_length(public_key) = 32", name="feedback_public_key"),
     sa.CheckConstraint("status <> 'answered' OR ended_at < expires_at", name="feedback_answered_in_time"),
+    sa.CheckConstraint("NOT stops_clock OR status = 'pending'", name="feedback_clock_while_pending"),
+    sa.Index("feedback_of_execution", "execution_id", postgresql_where=sa.text("stops_clock")),
     sa.Index("feedback_pending", "created_at", "unique_id", postgresql_where=sa.text("status = 'pending'")),
     sa.Index("feedback_owner", sa.text("coalesce(owner, ''::text)"), postgresql_where=sa.text("status = 'pending'")),
     sa.Index("feedback_sealed", "unique_id", postgresql_where=sa.text("enc IS NOT NULL")),

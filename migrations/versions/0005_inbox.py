@@ -43,6 +43,7 @@ _STATEMENTS = (
         read_at TIMESTAMP WITH TIME ZONE,
         submission_id TEXT,
         ended_at TIMESTAMP WITH TIME ZONE,
+        stops_clock BOOLEAN DEFAULT false NOT NULL,
         PRIMARY KEY (unique_id),
         CONSTRAINT feedback_status CHECK (status IN ('pending', 'answered', 'expired', 'cancelled')),
         CONSTRAINT feedback_end_has_a_time CHECK ((status = 'pending') = (ended_at IS NULL)),
@@ -52,9 +53,13 @@ _STATEMENTS = (
         CONSTRAINT feedback_sealed_whole CHECK ((enc IS NULL) = (ct IS NULL)),
         CONSTRAINT feedback_answer_of_an_end CHECK (enc IS NULL OR status = 'answered'),
         CONSTRAINT feedback_public_key CHECK (status <> 'pending' OR octet_length(public_key) = 32),
-        CONSTRAINT feedback_answered_in_time CHECK (status <> 'answered' OR ended_at < expires_at)
+        CONSTRAINT feedback_answered_in_time CHECK (status <> 'answered' OR ended_at < expires_at),
+        CONSTRAINT feedback_clock_while_pending CHECK (NOT stops_clock OR status = 'pending')
     )
      WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1)
+    """,
+    """
+    CREATE INDEX feedback_of_execution ON feedback (execution_id) WHERE stops_clock
     """,
     """
     CREATE INDEX feedback_ended ON feedback (ended_at) WHERE status <> 'pending'

@@ -43,6 +43,7 @@ UNSCOPED = {
         "feedback.add",
         "feedback.lock",
     },
+    "it says whether a clock goes on, of runs that were locked within reach": {"feedback.clocks_stopped"},
     "an early answer is meant for whoever asks first under its request id, unless it names a run": {
         "parked.take_waiting",
         "parked.remember",

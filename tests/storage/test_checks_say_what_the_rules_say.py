@@ -45,6 +45,7 @@ WORDS: dict[str, Iterable[str]] = {
     "feedback_words_while_pending": [FeedbackStatus.PENDING],
     "feedback_public_key": [FeedbackStatus.PENDING],
     "feedback_answer_of_an_end": [FeedbackStatus.ANSWERED],
+    "feedback_clock_while_pending": [FeedbackStatus.PENDING],
     "feedback_answered_in_time": [FeedbackStatus.ANSWERED],
     "api_keys_scopes": Scope,
     "senders_name": [f"^{NAME}$"],
