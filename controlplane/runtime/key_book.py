@@ -9,19 +9,18 @@ from msgspec import Struct
 
 from controlplane.domain import keys as rules
 from controlplane.domain.access import Principal
-from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.keys import Presented
+from controlplane.runtime.holding import End, Holding
+from controlplane.runtime.turns import turn
 from controlplane.storage.keys import Found
 
 FRESH_SECONDS = 2.0
 # A wrong secret for a key that is known has it read this often at most.
 ROTATED_SECONDS = 0.25
 REMEMBERED = 10_000
-TURN_SECONDS = 15.0
 USED_EVERY = timedelta(seconds=30)
 
 Find = Callable[[Sequence[str], bool], Awaitable[list[Found]]]
-End = Callable[[], None]
 
 
 class _Entry(Struct):
@@ -63,7 +62,7 @@ class KeyBook:
         """Nothing read yet."""
         self._find = find
         self._entries: dict[str, _Entry] = {}
-        self._held: dict[Presented | None, set[End]] = {}
+        self._held = Holding[Presented | None]()
         self._keyless_ended = False
         self._used: dict[str, datetime] = {}
         self._noted: dict[str, datetime] = {}
@@ -111,16 +110,10 @@ class KeyBook:
 
         Without a key, in open mode, it is called when that ends.
         """
-        self._held.setdefault(presented, set()).add(end)
-        if presented is None and self._keyless_ended:
-            end()
-        try:
+        with self._held.under(presented, end):
+            if presented is None and self._keyless_ended:
+                end()
             yield
-        finally:
-            others = self._held.get(presented, set())
-            others.discard(end)
-            if not others:
-                self._held.pop(presented, None)
 
     async def review(self) -> None:
         """Look again at every key that something is held open under, all at once, and end what must end."""
@@ -130,12 +123,12 @@ class KeyBook:
         read = await self._read(sorted({each.key_id for each in held}), known=True)
         for presented in held:
             if read[presented.key_id].who(presented, _clock()) is None:
-                self._end(presented)
+                self._held.end(presented)
 
     def end_keyless(self) -> None:
         """End what is held open without a key, and from now on whatever would be."""
         self._keyless_ended = True
-        self._end(None)
+        self._held.end(None)
 
     def take_used(self) -> dict[str, datetime]:
         """The keys whose last use is worth keeping now: at most twice a minute each."""
@@ -147,10 +140,6 @@ class KeyBook:
         self._noted |= due
         self._used.clear()
         return due
-
-    def _end(self, presented: Presented | None) -> None:
-        for end in list(self._held.get(presented, ())):
-            end()
 
     async def _entry(self, key_id: str, *, fresh: bool, within: float = FRESH_SECONDS, again: bool = False) -> _Entry:
         known = self._entries.get(key_id) or self._invented.get(key_id)
@@ -194,15 +183,8 @@ class KeyBook:
         entries[key_id] = entry
 
     async def _in_line(self, key_id: str, *, fresh: bool) -> _Entry:
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._line.acquire()
-        except TimeoutError:
-            raise DatabaseUnavailable from None
-        try:
+        async with turn(self._line):
             return await self._entry(key_id, fresh=fresh)
-        finally:
-            self._line.release()
 
 
 def _entry_of(found: Found | None, at: float) -> _Entry:

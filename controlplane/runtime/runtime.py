@@ -14,7 +14,6 @@ from controlplane.delivery.resolver import Resolver
 from controlplane.delivery.transport import Transport
 from controlplane.domain.access import EVERYTHING, Reach
 from controlplane.domain.egress import Endpoint, Policy
-from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.events import Actor, ActorKind
 from controlplane.domain.ids import time_ordered
 from controlplane.domain.sealing import KEY_BYTES, Opener
@@ -29,6 +28,7 @@ from controlplane.runtime.key_book import KeyBook
 from controlplane.runtime.pulse import Pulse
 from controlplane.runtime.sender_book import SenderBook
 from controlplane.runtime.session_book import SessionBook
+from controlplane.runtime.turns import turn
 from controlplane.runtime.waits import WaitHub
 from controlplane.services import access
 from controlplane.services import approvals as service
@@ -42,8 +42,6 @@ from controlplane.storage.senders import Standing
 KEPT_FOR_DECISIONS = 3
 BOOTSTRAP = access.Wanted(name="bootstrap", scopes=("admin",))
 SETUP = Actor(ActorKind.SYSTEM, "holdshort", "start")
-# Behind a database that swallows everything each look takes its whole deadline: a queue of them needs one of its own.
-TURN_SECONDS = 15.0
 
 
 class Runtime:
@@ -126,16 +124,8 @@ class Runtime:
         Raises:
             DatabaseUnavailable: as `transaction`, or the looks before it took 15 s.
         """
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._looks.acquire()
-        except TimeoutError:
-            raise DatabaseUnavailable from None
-        try:
-            async with self.transaction(reach) as conn:
-                yield conn
-        finally:
-            self._looks.release()
+        async with turn(self._looks), self.transaction(reach) as conn:
+            yield conn
 
     def seal(self, secret: str | None) -> str | None:
         """A callback's secret as it stands in the database: sealed where there is a master key."""

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from controlplane.domain import sessions as rules
 from controlplane.domain.access import Principal
-from controlplane.domain.errors import DatabaseUnavailable
 from controlplane.domain.keys import Presented
 from controlplane.domain.sessions import Session
-from controlplane.runtime.key_book import FRESH_SECONDS, REMEMBERED, TURN_SECONDS, End, KeyBook
+from controlplane.runtime.holding import End, Holding
+from controlplane.runtime.key_book import FRESH_SECONDS, REMEMBERED, KeyBook
+from controlplane.runtime.turns import turn
 from controlplane.storage.sessions import Found
 
 Find = Callable[[Sequence[bytes], bool], Awaitable[list[Found]]]
@@ -61,7 +62,7 @@ class SessionBook:
         self._keys = keys
         self._entries: dict[bytes, _Entry] = {}
         self._invented: dict[bytes, _Entry] = {}
-        self._held: dict[bytes, set[End]] = {}
+        self._held = Holding[bytes]()
         self._seen: dict[bytes, datetime] = {}
         self._noted: dict[bytes, datetime] = {}
         self._line = asyncio.Semaphore(1)
@@ -103,16 +104,8 @@ class SessionBook:
             with self._keys.holding(None, end):
                 yield
             return
-        digest = signed.session.digest
-        self._held.setdefault(digest, set()).add(end)
-        try:
-            with self._keys.holding(signed.presented, end):
-                yield
-        finally:
-            others = self._held.get(digest, set())
-            others.discard(end)
-            if not others:
-                self._held.pop(digest, None)
+        with self._held.under(signed.session.digest, end), self._keys.holding(signed.presented, end):
+            yield
 
     async def review(self) -> None:
         """Look again at every session that something is held open under, all at once, and end what must end."""
@@ -122,12 +115,12 @@ class SessionBook:
         read = await self._read(held, known=True)
         for digest in held:
             if read[digest].held(_clock()) is None:
-                self._end(digest)
+                self._held.end(digest)
 
     def forget(self, digest: bytes) -> None:
         """A session was ended here: it is no good from now on, and what is held open under it ends."""
         self._remember(digest, _Entry(None, _clock()))
-        self._end(digest)
+        self._held.end(digest)
 
     @asynccontextmanager
     async def noting(self) -> AsyncIterator[dict[bytes, datetime]]:
@@ -149,10 +142,6 @@ class SessionBook:
         if rules.is_worth_noting(session, now) and (noted is None or now - noted >= rules.SEEN_EVERY):
             self._seen[session.digest] = now
 
-    def _end(self, digest: bytes) -> None:
-        for end in list(self._held.get(digest, ())):
-            end()
-
     def _known(self, digest: bytes) -> _Entry | None:
         known = self._entry(digest)
         return known if known is not None and _clock() - known.at < FRESH_SECONDS else None
@@ -161,15 +150,8 @@ class SessionBook:
         return (await self._read([digest], known=digest in self._entries))[digest]
 
     async def _in_turn(self, digest: bytes) -> _Entry:
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._line.acquire()
-        except TimeoutError:
-            raise DatabaseUnavailable from None
-        try:
+        async with turn(self._line):
             return self._known(digest) or await self._look(digest)
-        finally:
-            self._line.release()
 
     async def _read(self, digests: Sequence[bytes], *, known: bool) -> dict[bytes, _Entry]:
         at = _clock()

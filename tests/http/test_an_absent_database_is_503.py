@@ -7,7 +7,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from controlplane.runtime import runtime
+from controlplane.runtime import turns
 from tests.app import Api, in_process, problem, until
 from tests.postgres import Database, wait_until_any_blocked
 
@@ -183,7 +183,7 @@ async def test_a_lock_that_is_held_for_long_is_a_503_after_a_second(api: Api, sq
 
 
 async def test_looks_that_queue_behind_a_stuck_one_are_503_too(api: Api, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(runtime, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
     approval = await api.asked()
     async with api.runtime.look():
         assert unavailable(await api.get("/approvals"))
