@@ -10,6 +10,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from controlplane.domain import allow_list
 from tests import postgres
 from tests.app import Api, served
 from tests.browser import tools
@@ -32,6 +33,9 @@ HERE: dict[str, Any] = {
     "device_scale_factor": 1.25,
 }
 REVIEWER = "ann"
+# Nobody is there to be told.
+ALLOWED = allow_list.parse("127.0.0.1:9")
+TOLD = {"callback_url": "http://127.0.0.1:9/webhooks/approval"}
 
 DISCOUNT: dict[str, Any] = {
     "title": "Which discount may I offer Brightwater?",
@@ -139,6 +143,42 @@ async def phone(scene: Scene) -> None:
         await _keep(page, "phone")
 
 
+async def sign_in(scene: Scene) -> None:
+    """Where people sign in with their key."""
+    async with visiting(scene.browser, scene.api.base, **(HERE | {"viewport": DESK | {"height": 420}})) as visitor:
+        await _keep(await visitor.go("/inbox"), "sign-in")
+
+
+async def runs(scene: Scene) -> None:
+    """The runs of all agents, those that wait for a person among them."""
+    async with scene.page("/inbox/executions", viewport=DESK | {"height": 720}) as page:
+        await _keep(page, "runs")
+
+
+async def run(scene: Scene) -> None:
+    """One run with what happened in it."""
+    async with scene.page("/inbox/executions/run-0147", viewport=DESK | {"height": 900}) as page:
+        await _keep(page, "run")
+
+
+async def deliveries(scene: Scene) -> None:
+    """The callbacks, and how far they are."""
+    async with scene.page("/inbox/deliveries", viewport=DESK | {"height": 480}) as page:
+        await _keep(page, "deliveries")
+
+
+async def nodes(scene: Scene) -> None:
+    """The agents, and which of them are there."""
+    async with scene.page("/inbox/nodes", viewport=DESK | {"height": 620}) as page:
+        await _keep(page, "nodes")
+
+
+async def status(scene: Scene) -> None:
+    """Whether the server does its work."""
+    async with scene.page("/inbox/status", viewport=DESK | {"height": 720}) as page:
+        await _keep(page, "status")
+
+
 SCENES: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     inbox_list,
     approval,
@@ -147,7 +187,13 @@ SCENES: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     feedback,
     dark,
     phone,
+    sign_in,
+    runs,
+    nodes,
     settled,
+    run,
+    deliveries,
+    status,
 )
 
 
@@ -169,7 +215,7 @@ async def _furnish(api: Api) -> dict[str, str]:
         "migration": await ask(api, MIGRATION, "drop-legacy-total", run="run-0147", node="dba"),
         "contract": await ask(api, CONTRACT, "renew-msa-2041", run="run-2041", node="legal-desk"),
         "refund": await ask(api, REFUND, "refund-88-1203", run="run-88-1203", node="support"),
-        "deploy": await ask(api, DEPLOY, "deploy-checkout-4180", run="run-4180", node="release"),
+        "deploy": await ask(api, DEPLOY | TOLD, "deploy-checkout-4180", run="run-4180", node="release"),
         "discount": await ask(api, DISCOUNT, "discount-brightwater", run="run-2042", node="sales"),
     }
     await api.post("/executions/run-0147/notes", {"message": "Compared 48,211,903 rows.", "tags": ["check"]})
@@ -179,7 +225,7 @@ async def _furnish(api: Api) -> dict[str, str]:
 async def _make(database: Database, names: list[str]) -> None:
     agent = (await keep_keys(database)).agent
     reviewer = await keep_key(database, REVIEWER, "review", "admin")
-    async with async_playwright() as playwright, served(database, open_mode=False) as api:
+    async with async_playwright() as playwright, served(database, open_mode=False, callback_allow=ALLOWED) as api:
         api.client.headers.update(sent(agent))
         browser = await playwright.chromium.launch(executable_path=tools.chromium(), args=tools.arguments())
         scene = Scene(browser, api, reviewer, await _furnish(api))
