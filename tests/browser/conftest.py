@@ -61,6 +61,11 @@ class Visitor:
         return self.page
 
 
+def proof(*values: Any) -> Any:
+    """A further form of a test, for the long proofs."""
+    return pytest.param(*values, marks=pytest.mark.proof)
+
+
 async def live(page: Page) -> None:
     """Return once a page's stream has begun, while something waits."""
     await expect(page).to_have_title(COUNTED)

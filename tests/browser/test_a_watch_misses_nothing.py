@@ -5,7 +5,7 @@ from playwright.async_api import Browser
 
 from tests.app import Api, until
 from tests.browser import tools
-from tests.browser.conftest import Visitor, visiting
+from tests.browser.conftest import Visitor, proof, visiting
 
 
 async def test_a_quiet_page_has_no_faults(visitor: Visitor):
@@ -17,11 +17,11 @@ async def test_a_quiet_page_has_no_faults(visitor: Visitor):
     ("planted", "seen"),
     [
         ("console.error('a fault')", "a fault"),
-        ("console.warn('a worry')", "a worry"),
-        ("setTimeout(() => { throw new Error('not caught') })", "not caught"),
+        proof("console.warn('a worry')", "a worry"),
+        proof("setTimeout(() => { throw new Error('not caught') })", "not caught"),
         ("setTimeout(() => Promise.reject(new Error('no one waits')))", "no one waits"),
         ("document.body.append(Object.assign(document.createElement('img'), {src: '/nowhere'}))", "policy: img-src"),
-        ("location.assign('/nowhere')", "404"),
+        proof("location.assign('/nowhere')", "404"),
         ("document.body.append(Object.assign(document.createElement('img'), {src: 'http://[::1]:9/a'}))", "::1"),
     ],
 )

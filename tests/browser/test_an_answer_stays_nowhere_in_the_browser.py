@@ -8,7 +8,7 @@ from playwright.async_api import Browser, expect
 from tests.app import Api
 from tests.browser import tools
 from tests.browser.cards import card, field, send
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, proof
 from tests.browser.samples import asking
 from tests.browser.watching import Watch, kept_by
 
@@ -29,7 +29,7 @@ async def test_a_secret_is_masked_and_asked_for_as_a_one_time_code(api: Api, vis
         await expect(field(page)).to_have_css("-webkit-text-security", "disc")
 
 
-@pytest.mark.parametrize("kind", ["secret", "text"])
+@pytest.mark.parametrize("kind", ["secret", proof("text")])
 async def test_nothing_of_the_page_holds_it(api: Api, visitor: Visitor, kind: str):
     page = await visitor.go("/inbox")
     async with asking(api, kind=kind) as question:
@@ -56,12 +56,12 @@ async def test_what_was_half_typed_is_gone_with_the_page(api: Api, visitor: Visi
     assert visitor.watch.holding(CODE) == []
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+@pytest.mark.parametrize("script", [True, proof(False)])
 async def test_the_profile_on_disk_does_not_hold_it(api: Api, browser: Browser, tmp_path: Path, script: bool):
     watch = Watch(api.base)
     context = await browser.browser_type.launch_persistent_context(
         tmp_path,
-        executable_path=tools.chromium(),
+        executable_path=tools.chromium(whole=True),
         args=tools.arguments(),
         java_script_enabled=script,
     )

@@ -4,14 +4,14 @@ import pytest
 from playwright.async_api import expect
 
 from tests.app import Api, until
-from tests.browser.conftest import Visitor
-from tests.browser.deciding import VERDICTS, arm, banner, comment, confirm, expect_armed, status_of, told, verdict
+from tests.browser.conftest import Visitor, proof
+from tests.browser.deciding import arm, banner, comment, confirm, expect_armed, status_of, told, verdict
 from tests.browser.samples import asking, shown
 
 CODE = "a one-time 493021"
 
 
-@pytest.mark.parametrize("word", VERDICTS)
+@pytest.mark.parametrize("word", ["approved", proof("rejected"), proof("request_changes")])
 async def test_a_verdict_is_given_in_two_presses(api: Api, scriptless: Visitor, word: str):
     approval_id = await api.asked(title="Refund the order")
     page = await scriptless.go("/inbox")
@@ -62,8 +62,8 @@ async def test_whoever_is_late_sees_what_stands_and_keeps_their_words(api: Api, 
     ("fields", "label", "answer"),
     [
         ({"options": ["Aisle", "Window <b>"]}, "Window <b>", "Window <b>"),
-        ({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Buy it", "yes"),
-        ({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Leave it", "no"),
+        proof({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Buy it", "yes"),
+        proof({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Leave it", "no"),
     ],
 )
 async def test_a_choice_is_one_press(api: Api, scriptless: Visitor, fields: dict[str, object], label: str, answer: str):
@@ -74,7 +74,7 @@ async def test_a_choice_is_one_press(api: Api, scriptless: Visitor, fields: dict
         assert await question.answer() == answer
 
 
-@pytest.mark.parametrize("kind", ["text", "secret"])
+@pytest.mark.parametrize("kind", [proof("text"), "secret"])
 async def test_what_is_typed_reaches_the_call_that_waits(api: Api, scriptless: Visitor, kind: str):
     async with asking(api, kind=kind) as question:
         page = await scriptless.go("/inbox")

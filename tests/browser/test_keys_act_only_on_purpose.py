@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.app import Api
-from tests.browser.conftest import Visitor, live
+from tests.browser.conftest import Visitor, live, proof
 from tests.browser.deciding import banner, comment, expect_armed, status_of, verdict
 from tests.browser.samples import asking
 
@@ -51,7 +51,7 @@ async def test_keys_alone_find_open_and_decide(api: Api, visitor: Visitor):
     assert [await status_of(api, each) for each in ids] == ["approved", "pending"]
 
 
-@pytest.mark.parametrize(("key", "word"), [("a", "approved"), ("c", "request_changes"), ("r", "rejected")])
+@pytest.mark.parametrize(("key", "word"), [("a", "approved"), proof("c", "request_changes"), proof("r", "rejected")])
 async def test_a_key_arms_and_escape_disarms(api: Api, visitor: Visitor, key: str, word: str):
     approval_id, page = await opened(api, visitor)
     await page.keyboard.press(key)

@@ -1,6 +1,7 @@
 """A question appears while the page is open, is answered on its card, and the call that waits has the answer."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from playwright.async_api import Route, expect
 
 from tests.app import PATIENCE_SECONDS, Api
 from tests.browser.cards import card, field, place, send
-from tests.browser.conftest import Visitor, live
+from tests.browser.conftest import Visitor, live, proof
 from tests.browser.samples import asking
 
 
@@ -16,9 +17,9 @@ from tests.browser.samples import asking
     ("fields", "label", "answer"),
     [
         ({"options": ["Aisle", "Window <b>", "Aisle & Window"]}, "Window <b>", "Window <b>"),
-        ({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Buy it", "yes"),
+        proof({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Buy it", "yes"),
         ({"kind": "yes_no", "yes_label": "Buy it", "no_label": "Leave it"}, "Leave it", "no"),
-        ({"kind": "yes_no"}, "No", "no"),
+        proof({"kind": "yes_no"}, "No", "no"),
     ],
 )
 async def test_a_choice_is_one_press(api: Api, visitor: Visitor, fields: dict[str, Any], label: str, answer: str):
@@ -79,7 +80,7 @@ async def test_the_reason_of_a_refusal_is_on_the_card(api: Api, visitor: Visitor
         assert await question.answer() == "Gate B"
 
 
-@pytest.mark.parametrize("way", ["answered", "expired", "caller gone"])
+@pytest.mark.parametrize("way", [proof("answered"), "expired", proof("caller gone")])
 async def test_a_card_says_how_it_ended_elsewhere(api: Api, visitor: Visitor, sql: Any, way: str):
     page = await visitor.go("/inbox")
     async with asking(api, "Where?", kind="text"):
@@ -95,6 +96,19 @@ async def test_a_card_says_how_it_ended_elsewhere(api: Api, visitor: Visitor, sq
         await expect(card(page)).to_contain_text("Withdrawn")
     await expect(field(page)).to_have_count(0)
     assert "half typ" not in await page.content()
+
+
+async def test_a_card_that_comes_below_takes_no_press_from_one_above(api: Api, visitor: Visitor):
+    page = visitor.page
+    await page.clock.install()
+    await visitor.go("/inbox")
+    async with asking(api, "First?", unique_id="first", kind="text") as first:
+        await field(page, "first").fill("done")
+        await page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=10))
+        async with asking(api, "Second?", unique_id="second", kind="yes_no"):
+            await expect(card(page, "second")).to_be_visible()
+            await card(page, "first").get_by_role("button", name="Send").click()
+            assert await first.answer() == "done"
 
 
 async def test_two_answer_at_once_and_one_is_taken(api: Api, visitor: Visitor, other: Visitor):
@@ -138,4 +152,5 @@ async def test_typing_is_never_lost_when_cards_come_and_go(api: Api, visitor: Vi
         await page.keyboard.type("the answer")
         await expect(field(page, "second")).to_be_focused()
         await card(page, "second").get_by_role("button", name="Send").click()
+        await expect(card(page, "second")).to_contain_text("Response submitted")
         assert await second.answer() == "half of the answer"

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.app import Api
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, proof
 from tests.browser.deciding import arm, banner, status_of, verdict
 from tests.browser.states import FORM
 
@@ -43,7 +43,7 @@ async def test_a_form_is_filled_in(api: Api, visitor: Visitor):
     assert (found["amount"], found["reason"]) == (12.5, "goodwill")
 
 
-@pytest.mark.parametrize("script", ["with script", "without script"])
+@pytest.mark.parametrize("script", [proof("with script"), "without script"])
 async def test_a_choice_is_made(api: Api, visitor: Visitor, scriptless: Visitor, script: str):
     person = visitor if script == "with script" else scriptless
     options = ["Left", "Right <b>"]

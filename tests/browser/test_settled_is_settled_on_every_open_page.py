@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.app import PATIENCE_SECONDS, Api
-from tests.browser.conftest import Visitor, live
+from tests.browser.conftest import Visitor, live, proof
 from tests.browser.deciding import arm, banner, comment, decide, status_of, verdict
 
 WORDS = "I was not done with typing."
@@ -39,7 +39,7 @@ async def test_somebody_else_decides(api: Api, visitor: Visitor, other: Visitor)
     await expect(row).to_contain_text("Refund the order")
 
 
-@pytest.mark.parametrize("way", ["expired", "withdrawn", "run ended"])
+@pytest.mark.parametrize("way", ["expired", proof("withdrawn"), proof("run ended")])
 async def test_it_ends_by_itself(api: Api, visitor: Visitor, sql: Any, way: str):
     approval_id = await api.asked()
     page = await opened(visitor, approval_id)

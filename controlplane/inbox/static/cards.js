@@ -55,16 +55,19 @@ function put(card) {
   const later = cards().find((each) => each.dataset.created > card.dataset.created);
   touch(card);
   card.classList.add("fresh");
-  for (const each of moved()) touch(each);
   section().insertBefore(card, later ?? null);
+  for (const each of below(card)) touch(each);
   prepare(card);
   clock.draw(card);
   announce(say("question-new"));
   hold(card);
 }
 
-// What stands below a card moves with it.
-const moved = () => all("[data-feedbacks] > article, [data-rows] > article");
+// What stands below a card was moved by it; what stands above was not, and takes a press as before.
+const below = (card) =>
+  all("[data-feedbacks] > article, [data-rows] > article").filter(
+    (each) => card.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING,
+  );
 
 // A button that has just come up under a finger is not what the finger meant.
 function hold(card) {
