@@ -18,6 +18,7 @@ from controlplane.domain.egress import Endpoint
 from controlplane.domain.vault import parse_master_keys
 from controlplane.runtime import Runtime
 from controlplane.settings import Settings
+from tests.plain import PLAIN
 from tests.postgres import Database
 
 SECRET = "a-secret-of-enough-characters"
@@ -112,7 +113,7 @@ async def served(database: Database, *, workers: bool = True, **changes: Any) ->
     task = asyncio.create_task(server._serve([sock]))
     try:
         await until(lambda: server.started or task.done())
-        async with httpx.AsyncClient(base_url=base, timeout=60, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=base, timeout=60, trust_env=False, verify=PLAIN) as client:
             yield Api(app, client, base)
     finally:
         app.state.runtime.stop()

@@ -17,7 +17,7 @@ EVENTS = "/api/v1/workflow/executions/events"
 @pytest.mark.parametrize(
     "runs",
     [
-        pytest.param(100, id="quick", marks=pytest.mark.timeout(300)),
+        pytest.param(40, id="quick", marks=pytest.mark.timeout(300)),
         pytest.param(1_000, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.plain import PLAIN
+
 PATIENCE_SECONDS = 30.0
 # What `serve` must be told where its agents listen on this machine; `dev` calls them without.
 LOOPBACK = {"HOLDSHORT_CALLBACK_ALLOW": "127.0.0.1,localhost"}
@@ -121,7 +123,7 @@ def run(*arguments: str, given: str | None = None, **environ: str) -> "subproces
 
 def ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/health/ready", timeout=5).status_code == 200
+        return httpx.get(f"{url}/health/ready", timeout=5, verify=PLAIN).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -36,7 +36,7 @@ class Deadline(NamedTuple):
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(600, id="quick"),
+        pytest.param(300, id="quick"),
         pytest.param(20_000, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )

@@ -115,7 +115,7 @@ class Chaos:
 @pytest.mark.parametrize(
     ("runs", "kills", "more"),
     [
-        pytest.param(30, 4, 0, id="quick", marks=pytest.mark.timeout(300)),
+        pytest.param(16, 3, 0, id="quick", marks=pytest.mark.timeout(300)),
         pytest.param(200, 20, 10, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )

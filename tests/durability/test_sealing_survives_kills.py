@@ -58,7 +58,7 @@ async def write(database: Database, lane: int, ended: asyncio.Event, chance: ran
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(6, id="quick"),
+        pytest.param(3, id="quick"),
         pytest.param(200, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(1200)]),
     ],
 )

@@ -12,7 +12,7 @@ from tests.fuzz.surveying import COMMITTED, Survey, survey
 from tests.postgres import Database
 
 SEED = 20_261_001
-EXAMPLES = 2
+EXAMPLES = 1
 
 
 async def looked_at(database: Database, **options: Any) -> Survey:
