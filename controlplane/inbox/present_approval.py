@@ -129,7 +129,10 @@ def telling(approval: Approval, presence: Presence, told: Telling | None) -> str
 def _telling(told: Telling, *, is_gone: bool) -> str:
     if told.resting or is_gone:
         return "The agent is not connected; it will be told when it is back."
-    return "The agent is being told." if not told.attempts else "The agent could not be told yet; it is tried again."
+    # A try that is under way counts already, and nothing has failed.
+    if told.last_error is None:
+        return "The agent is being told."
+    return "The agent could not be told yet; it is tried again."
 
 
 def _before(approval: Approval, presence: Presence) -> str:

@@ -61,6 +61,7 @@ class Telling(Struct, frozen=True, kw_only=True):
     status: DeliveryStatus
     attempts: int
     due_at: datetime
+    last_error: str | None
     last_attempt_at: datetime | None
     settled_at: datetime | None
     resting: bool

@@ -136,3 +136,15 @@ async def test_a_run_that_asked_several_times_lists_them(api: Api):
     assert "First? ◐" not in words
     for said in ("First? Waiting", "Second? Waiting"):
         assert said in words
+
+
+async def test_a_try_that_is_under_way_has_not_failed(shared: Shared):
+    approval = await ask(shared.api, callback_url=CALLBACK)
+    await shared.api.decide(approval)
+    for change, words in (
+        ("attempts = 1", "The agent is being told."),
+        ("last_error = 'refused'", "The agent could not be told yet; it is tried again."),
+        ("status = 'delivered', settled_at = now()", "The agent was told."),
+    ):
+        await shared.sql.execute(f"UPDATE deliveries SET {change} WHERE approval_id = $1", approval)
+        assert words in (await opened(shared.api, approval)).page.words
