@@ -25,14 +25,14 @@ def peer_python(given_environ: dict[str, str]) -> Path:
         pytest.skip(f"the older SDKs cannot be installed: {error}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plane(postgres_server: Server, template_database: str) -> Iterator[Plane]:
     """One control plane for all of them."""
     with clone(postgres_server, template_database) as database, planes(database.url) as (made,):
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def agent(peer_python: Path, plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """One agent, the node `peer`, for those that neither stop it nor look at all that it sends."""
     with peer(peer_python, plane.url, tmp_path_factory.mktemp("peer")) as made:

@@ -80,6 +80,7 @@ def answer_both(demo: Running) -> None:
     assert run(*words, given=CODE).stdout == "Response submitted\n"
 
 
+@pytest.mark.proof
 def test_what_is_killed_by_hand_is_started_again_and_the_run_ends_by_itself(database: Database):
     with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
         review = demo.wait_for(r"curl -X POST (http://\S+/approve)\b")[1]

@@ -84,6 +84,7 @@ def test_a_taken_port_is_one_line_before_anything_was_started(home: Path):
     assert not (home / "new").exists()
 
 
+@pytest.mark.proof
 def test_a_second_dev_on_the_same_home_says_what_to_do(home: Path):
     with running("dev", "--port", "0", HOLDSHORT_HOME=str(home)) as dev:
         dev.wait_until_ready()
@@ -93,6 +94,7 @@ def test_a_second_dev_on_the_same_home_says_what_to_do(home: Path):
         dev.terminate()
 
 
+@pytest.mark.proof
 def test_a_closed_terminal_ends_it_as_sigterm_does():
     with running("dev", "--ephemeral", "--port", "0") as dev:
         dev.wait_until_ready()

@@ -28,7 +28,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(vectors.summary(_counts))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plane(postgres_server: postgres.Server, template_database: str) -> Iterator[planes.Plane]:
     """A control plane that all tests share which do not kill it; each uses ids of its own."""
     with postgres.clone(postgres_server, template_database) as database, planes.serving(database) as made:

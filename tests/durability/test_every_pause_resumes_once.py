@@ -36,7 +36,7 @@ class Taken(NamedTuple):
 @pytest.mark.parametrize(
     ("pauses", "kills"),
     [
-        pytest.param(60, 2, id="quick"),
+        pytest.param(30, 2, id="quick"),
         pytest.param(1_000, 10, id="long", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
     ],
 )

@@ -41,6 +41,7 @@ async def test_a_status_that_is_not_described_is_found(database: Database) -> No
     assert [fault for fault in seen.faults if "get_node answered 404" in fault], seen.told()
 
 
+@pytest.mark.proof
 async def test_a_member_that_is_not_described_is_found(database: Database) -> None:
     document = json.loads(COMMITTED.read_bytes())
     shape = document["components"]["schemas"]["NodeDetailOut"]

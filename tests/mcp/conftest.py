@@ -76,7 +76,7 @@ class Plane(NamedTuple):
         return httpx.get(url, headers=sent(self.keys.operator)).raise_for_status().json()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def plane(postgres_server: Server, template_database: str) -> Iterator[Plane]:
     with clone(postgres_server, template_database) as database:
         keys = make_keys(database)
@@ -85,7 +85,7 @@ def plane(postgres_server: Server, template_database: str) -> Iterator[Plane]:
             server.terminate()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def tools(plane: Plane) -> Iterator[str]:
     """The address of a `holdshort mcp --http` with the key of scope agent."""
     with served(plane.url, plane.keys.agent) as address:

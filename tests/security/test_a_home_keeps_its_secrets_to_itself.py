@@ -38,6 +38,7 @@ def home() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.proof
 async def test_a_home_keeps_its_secrets_to_itself(home: Path, figures: Figures):
     aviary = Aviary()
     environ = {"HOLDSHORT_HOME": str(home), "HOLDSHORT_LOG_LEVEL": "debug"}
