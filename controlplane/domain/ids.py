@@ -15,7 +15,6 @@ RUN_PREFIX = "run_"
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,128}")
-_STEPS_OF_A_PATH = frozenset({".", ".."})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -36,8 +35,8 @@ def check_name(field: str, value: str) -> str:
     """Return an execution's, node's or short-lived question's id unchanged, or raise `FieldFault`."""
     if not _NAME.fullmatch(value):
         raise FieldFault(field, "must be 1-128 characters of A-Z a-z 0-9 . _ ~ : -")
-    if value in _STEPS_OF_A_PATH:
-        raise FieldFault(field, "must not be . or .., which no path can name")
+    if not value.strip("."):
+        raise FieldFault(field, "must not be of dots only, which paths lose on their way")
     return value
 
 

@@ -31,12 +31,12 @@ def test_an_id_has_26_digits_of_one_alphabet(entropy: bytes, days: int):
     assert set(digits) <= CROCKFORD
 
 
-@pytest.mark.parametrize("name", ["a", "A-z_0.9~:", "x" * 128, "...", ".a"])
+@pytest.mark.parametrize("name", ["a", "A-z_0.9~:", "x" * 128, ".a"])
 def test_a_name_keeps_to_its_alphabet(name: str):
     assert check_name("node_id", name) == name
 
 
-@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "a\n", "\u00e9", "a%20", ".", ".."])
+@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "a\n", "\u00e9", "a%20", ".", "..", "..."])
 def test_any_other_name_is_refused(name: str):
     with pytest.raises(FieldFault):
         check_name("node_id", name)

@@ -241,7 +241,7 @@ def judge_cursor(text: str) -> str:
 
 def judge_id(text: str) -> str:
     plain = 1 <= len(text) <= 128 and all(char.isascii() and (char.isalnum() or char in "._~:-") for char in text)
-    plain = plain and text not in {".", ".."}
+    plain = plain and bool(text.strip("."))
     hidden = any(ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u2028\u2029" for char in text)
     chosen = 1 <= len(text) <= 256 and not hidden and bool(text.strip()) and not text.startswith("apr_")
     said = []

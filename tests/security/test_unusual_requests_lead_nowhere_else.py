@@ -137,13 +137,15 @@ def ids(approval: str) -> dict[str, str]:
         "node_id": "node-1",
         "target": "node-1.work",
         "delivery_id": "dlv_0",
+        "unique_id": "u-1",
     }
 
 
 async def test_paths_that_are_unknown_tell_nothing_to_anybody(api: Api):
     agent = await caller(api, "agent")
     await agent.asks("run-1", "node-1")
-    unknown = ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/v1/executions/run-1/secret", "/metrics/x"]
+    assert (await raw(api, "GET /", None)) == (303, {})  # to the inbox, whoever asks
+    unknown = ["/api", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/v1/executions/run-1/secret", "/metrics/x"]
     for path in (*unknown, "/api/v1/executions/run-1/approval-status/x", "/executions/run-1"):
         without, with_key = await raw(api, f"GET {path}", None), await raw(api, f"GET {path}", agent.key.text)
         assert (without[0], without[1]["error"]) == (404, "not_found"), path
