@@ -1,5 +1,6 @@
 """The application served by this process, as its settings want it."""
 
+from controlplane.app import create_app
 from controlplane.cli.serving.listening import Listener, endpoints
 from controlplane.cli.serving.server import serve
 from controlplane.settings import Settings
@@ -14,9 +15,6 @@ def serve_application(settings: Settings, server: Listener) -> None:
     Raises:
         FailedToStart: the application's start failed, for example because the schema is unknown.
     """
-    # Whoever only starts workers, or says what is wrong with the settings, need not load all of it.
-    from controlplane.app import create_app  # noqa: PLC0415
-
     app = create_app(settings, own=endpoints(server))
 
     def closing() -> None:
