@@ -10,7 +10,7 @@ from msgspec import Struct
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.edge import paging
 from controlplane.edge.deps import base_of, looking
-from controlplane.http.deciding import path_approval
+from controlplane.edge.paths import path_approval
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
 from controlplane.storage import approvals, history

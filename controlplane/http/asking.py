@@ -11,8 +11,8 @@ from controlplane.domain import forms
 from controlplane.domain.approvals import MAX_EXPIRY_HOURS, MIN_EXPIRY, ApprovalStatus, OnExpiry
 from controlplane.domain.asking import Asked
 from controlplane.domain.digests import payload_digest
-from controlplane.domain.errors import ExecutionNotFound, FieldFault
-from controlplane.domain.ids import check_name, check_request_id
+from controlplane.domain.errors import FieldFault
+from controlplane.domain.ids import check_request_id
 from controlplane.domain.urls import check_http_url
 from controlplane.edge import bodies
 from controlplane.edge.deps import (
@@ -26,6 +26,7 @@ from controlplane.edge.deps import (
     transaction,
 )
 from controlplane.edge.paging import clean
+from controlplane.edge.paths import path_name
 from controlplane.http import fields, waiting
 from controlplane.http.shapes import AnswerOut, StatusOut, answer_of, page_of, raw
 from controlplane.runtime import Runtime
@@ -164,14 +165,6 @@ async def _status(
         ended = await waiting.until_final(request, [shown.approval_id], seconds)
         shown = ended[0] if ended else shown
     return waiting.shape(request, shown)
-
-
-def path_name(execution_id: str) -> str:
-    """An execution's id from the path: one that cannot be one is not found."""
-    try:
-        return check_name("execution_id", execution_id)
-    except FieldFault:
-        raise ExecutionNotFound from None
 
 
 def _check_path_node(node_id: str | None) -> None:

@@ -11,19 +11,17 @@ from controlplane.domain.cases import Answer
 from controlplane.domain.decisions import Decision, canonical
 from controlplane.domain.errors import (
     AlreadyDecided,
-    ApprovalNotFound,
     DecisionMissing,
     InvalidDecision,
 )
 from controlplane.domain.events import Actor
-from controlplane.domain.ids import names_approval
 from controlplane.domain.outcomes import Outcome
 from controlplane.domain.urls import check_http_url
 from controlplane.edge import bodies
 from controlplane.edge.deps import agent, base_of, fence_of, operator, principal_of, runtime_of, transaction
 from controlplane.edge.paging import clean
+from controlplane.edge.paths import path_approval, path_name
 from controlplane.http import fields
-from controlplane.http.asking import path_name
 from controlplane.http.shapes import ApprovalOut, approval_of
 from controlplane.services import approvals as service
 from controlplane.services.approvals import SeenByPerson
@@ -136,13 +134,6 @@ def decision_out(outcome: Outcome, *, replayed: bool = False) -> DecisionOut:
         approval_status=outcome.approval_status,
         **same,
     )
-
-
-def path_approval(approval_id: str) -> str:
-    """An approval's id from the path: one that cannot be one is not found."""
-    if not names_approval(approval_id) or not approval_id.isascii() or not approval_id.isprintable():
-        raise ApprovalNotFound
-    return approval_id
 
 
 async def _decide(request: Request[Any, Any, Any], body: DecisionIn, approval_id: str) -> DecisionOut:

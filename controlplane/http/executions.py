@@ -13,8 +13,8 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import EXECUTION_PREFIX, NOTE_PREFIX
 from controlplane.edge import bodies, paging
 from controlplane.edge.deps import agent, base_of, fence_of, looking, operator, principal_of, runtime_of, transaction
+from controlplane.edge.paths import path_name
 from controlplane.http import fields, peer
-from controlplane.http.asking import path_name
 from controlplane.http.replies import heard
 from controlplane.http.shapes import page_of, raw
 from controlplane.services import executions as service

@@ -14,8 +14,8 @@ from controlplane.domain.executions import ExecutionStatus
 from controlplane.domain.ids import NOTE_PREFIX
 from controlplane.edge import bodies
 from controlplane.edge.deps import agent, fence_of, looking, principal_of, runtime_of, transaction
+from controlplane.edge.paths import path_name
 from controlplane.http import fields, peer
-from controlplane.http.asking import path_name
 from controlplane.http.executions import REPORT_LIMIT, duration_ms
 from controlplane.http.replies import heard
 from controlplane.http.shapes import raw

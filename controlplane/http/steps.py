@@ -10,8 +10,8 @@ from msgspec import Meta, Raw, Struct
 from controlplane.domain.steps import MAX_PREVIOUS, Done, Step, check_size
 from controlplane.edge import bodies, paging
 from controlplane.edge.deps import agent, fence_of, looking, runtime_of, transaction
+from controlplane.edge.paths import path_name
 from controlplane.http import fields
-from controlplane.http.asking import path_name
 from controlplane.services import steps as service
 
 STEP_LIMIT = 8 * bodies.MIB

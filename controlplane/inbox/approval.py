@@ -7,8 +7,7 @@ from litestar import Request, Response, get
 from litestar.params import FromPath
 from msgspec import Struct
 
-from controlplane.domain.errors import ApprovalNotFound
-from controlplane.domain.ids import names_approval
+from controlplane.edge.paths import path_approval
 from controlplane.inbox import present, present_approval, present_form, present_payload, present_timeline
 from controlplane.inbox.deps import looking
 from controlplane.inbox.present_payload import Payload
@@ -121,17 +120,6 @@ def draw(
 def payload_of(shown: Shown) -> Payload:
     """An approval's payload as it is drawn."""
     return present_payload.payload(shown.payload, shown.payload_digest)
-
-
-def path_approval(approval_id: str) -> str:
-    """An approval's id from the path.
-
-    Raises:
-        ApprovalNotFound: it cannot be one.
-    """
-    if not names_approval(approval_id) or not approval_id.isascii() or not approval_id.isprintable():
-        raise ApprovalNotFound
-    return approval_id
 
 
 def _form(shown: Shown, typed: Typed) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from controlplane.domain.approvals import ApprovalStatus
 from controlplane.domain.cases import Answer
 from controlplane.domain.errors import ApprovalChanged, InvalidAnswer
+from controlplane.edge.paths import path_approval
 from controlplane.inbox import present_form
-from controlplane.inbox.approval import Looked, Typed, draw, look, path_approval, payload_of
+from controlplane.inbox.approval import Looked, Typed, draw, look, payload_of
 from controlplane.inbox.deps import actor_of, runtime_of, transaction
 from controlplane.inbox.forms import form_lists
 from controlplane.inbox.rendering import link, part

@@ -5,10 +5,9 @@ from typing import Any
 from litestar import Request, Response, get
 from litestar.params import FromPath
 
-from controlplane.domain.errors import ExecutionNotFound, FieldFault
 from controlplane.domain.executions import ExecutionStatus
-from controlplane.domain.ids import check_name
 from controlplane.edge import paging
+from controlplane.edge.paths import path_name
 from controlplane.inbox import present, present_payload, present_timeline
 from controlplane.inbox.deps import looking
 from controlplane.inbox.lists import ROWS
@@ -62,7 +61,7 @@ async def show_execution(request: Request[Any, Any, Any], execution_id: FromPath
         ExecutionNotFound: no such run.
     """
     async with looking(request) as conn:
-        run = await service.look(conn, _path_name(execution_id))
+        run = await service.look(conn, path_name(execution_id))
         entries = await inbox_runs.timeline(conn, run.execution_id)
         beside: dict[str, Any] = {
             "asked": await inbox_runs.asked(conn, run.execution_id),
@@ -90,10 +89,3 @@ def _drawn(raw: bytes | None) -> Value | str | None:
     if raw is None or len(raw) > _MOST_DRAWN:
         return None if raw is None else present.size(len(raw))
     return present_payload.payload(raw, None).value
-
-
-def _path_name(execution_id: str) -> str:
-    try:
-        return check_name("execution_id", execution_id)
-    except FieldFault:
-        raise ExecutionNotFound from None

@@ -15,7 +15,6 @@ from controlplane.storage.standing import Standing
 
 # An event and not a comment: pages notice a connection that died by the lack of it.
 STILL_HERE = b"event: beat\ndata: {}\n\n"
-PEOPLE = frozenset({"person", "sender"})
 CLOSED = {
     FeedbackStatus.ANSWERED: "Answered.",
     FeedbackStatus.EXPIRED: "Expired, nobody answered.",
@@ -60,7 +59,7 @@ def hello(now: datetime, waiting: int, questions: list[str]) -> bytes:
 
 def settled(standing: Standing) -> dict[str, Any]:
     """An approval's end: what, by whom if it was a person, when, and that in words."""
-    by = standing.by if standing.by_kind in PEOPLE else None
+    by = standing.by if standing.by_kind in present.PEOPLE else None
     return {
         "approval_id": standing.approval_id,
         "status": standing.status,
