@@ -1,0 +1,3 @@
+module github.com/holdshort/holdshort/sdk/go
+
+go 1.22
