@@ -1,32 +1,32 @@
 """A sealed environment, and an agent on the testing control plane."""
 
 import os
-from collections.abc import Callable
 
 import pytest
 from holdshort import Agent
 from holdshort.testing import ControlPlane
 
+from sdk.python.tests import vectors
 from sdk.python.tests.support import Wire
 
-_VECTORS = "vectors in Python"
-_ran: list[str] = []
+_counts: dict[str, int] = {}
 
 
 @pytest.fixture
-def ran(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Says how many conformance vectors a test went through; it goes with its report, which another process prints."""
-    return lambda told: request.node.user_properties.append((_VECTORS, told))
+def ledger(request: pytest.FixtureRequest) -> vectors.Ledger:
+    """Where a test records its cases; they go with its report, which another process prints."""
+    return vectors.Ledger(request.node.user_properties)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown":
-        _ran.extend(str(told) for name, told in report.user_properties if name == _VECTORS)
+        found = {name: value for name, value in report.user_properties if name in vectors.FAMILIES}
+        _counts.update({name: int(str(value)) for name, value in found.items()})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _ran:
-        terminalreporter.write_line(f"conformance of the Python SDK: {', '.join(sorted(_ran))}")
+    for line in vectors.report(_counts) if _counts else ():
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)

@@ -1,95 +1,110 @@
-"""The vectors that every implementation runs."""
+"""Whatever is signed, read, digested and sealed here agrees with every implementation."""
 
 import base64
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from holdshort import (
-    ApprovalResult,
-    BadRequest,
-    Client,
-    Form,
-    InvalidAnswer,
-    InvalidField,
-    Question,
-    UnreadableAnswer,
-    ValuesInvalid,
-    Verdict,
-    _routes,
-)
-from holdshort._forms import Sought
+from holdshort import UnreadableAnswer
+from holdshort._digests import canonical
 from holdshort._seals import Lock, seal
-from holdshort.testing import ControlPlane
-from holdshort.webhooks import InvalidSignature, sign, verify
-from msgspec.structs import replace
+from holdshort.webhooks import (
+    BadRequest,
+    IgnoredEvent,
+    InvalidSignature,
+    decision_word,
+    parse_secrets,
+    payload_digest,
+    read_decision,
+    sign,
+    verify,
+)
 
-Ran = Callable[[str], None]
-QUESTION = Question(approval_request_id="q")
-VECTORS = Path(__file__).parents[2] / "conformance"
-SIGNATURES = json.loads((VECTORS / "signatures.json").read_text())["cases"]
-DECISIONS = json.loads((VECTORS / "decisions.json").read_text())
-
-
-@pytest.mark.parametrize("case", SIGNATURES, ids=[case["name"] for case in SIGNATURES])
-def test_signatures(case: dict[str, Any]) -> None:
-    body = base64.b64decode(case["body_base64"])
-    if case["outcome"] == "valid":
-        verify(case["headers"], body, case["secrets"], now=case["now"])
-        return
-    with pytest.raises(InvalidSignature) as refused:
-        verify(case["headers"], body, case["secrets"], now=case["now"])
-    assert refused.value.code == case["outcome"]
+from sdk.python.tests.vectors import Ledger, load
 
 
-def test_all_signatures_ran(ran: Ran) -> None:
-    ran(f"{len(SIGNATURES)} signatures")
-    assert len(SIGNATURES) == 56
+def signature_outcome(case: dict[str, Any]) -> str:
+    try:
+        verify(case["headers"], base64.b64decode(case["body_base64"]), case["secrets"], now=case["now"])
+    except InvalidSignature as error:
+        return error.code
+    return "valid"
 
 
-def test_decision_words(plane: ControlPlane, ran: Ran) -> None:
-    """What a person's client may say to the testing control plane; `expired` is nobody's word."""
-    refused = [*DECISIONS["refused"], *(w for w, means in DECISIONS["accepted"].items() if means == "expired")]
-    accepted = {word: means for word, means in DECISIONS["accepted"].items() if means != "expired"}
-    assert (len(DECISIONS["accepted"]), len(DECISIONS["refused"])) == (44, 26)
-    ran(f"{len(accepted)} + {len(refused)} decision words")
-    with Client(transport=plane.blocking_transport) as client:
-        for number, (word, means) in enumerate([*accepted.items(), *((word, None) for word in refused)]):
-            client.create_execution("n", f"run-{number}")
-            asked = client.request_approval(f"run-{number}", Question(approval_request_id="x"))
-            if means is None:
-                with pytest.raises((BadRequest, TypeError)):
-                    client.decide(asked.approval_id, Verdict(decision=word))
-                assert client.get_approval_status(f"run-{number}").status == "pending"
-            else:
-                assert client.decide(asked.approval_id, Verdict(decision=word)).decision == means
+def test_every_signature_has_its_outcome(ledger: Ledger) -> None:
+    cases = load("signatures")["cases"]
+    ledger.settle("signatures", {case["name"]: (signature_outcome(case), case["outcome"]) for case in cases})
 
 
-SEALING = json.loads((VECTORS / "feedback_sealing.json").read_text())
+def meaning(word: object) -> str:
+    try:
+        return decision_word(word)
+    except BadRequest as error:
+        return error.code
 
 
-@pytest.mark.parametrize("case", SEALING["opens"], ids=[case["unique_id"] for case in SEALING["opens"]])
-def test_sealed_answers_open(case: dict[str, str]) -> None:
-    lock = Lock(base64.b64decode(SEALING["private_key"]))
-    assert lock.public_key == SEALING["public_key"]
-    assert lock.open(case["unique_id"], case["enc"], case["ct"]) == case["answer"]
-    assert (
-        lock.open(case["unique_id"], *seal(SEALING["public_key"], case["unique_id"], case["answer"])) == case["answer"]
-    )
+def test_every_word_means_one_decision_or_none(ledger: Ledger) -> None:
+    words = load("decisions")
+    accepted = {f"{word!r}": (meaning(word), means) for word, means in words["accepted"].items()}
+    refused = {f"not {word!r}": (meaning(word), "invalid_decision") for word in words["refused"]}
+    assert (len(accepted), len(refused)) == (44, 26)
+    ledger.settle("decisions", accepted | refused)
 
 
-@pytest.mark.parametrize("case", SEALING["refused"], ids=[case["name"] for case in SEALING["refused"]])
-def test_sealed_answers_that_do_not_open(case: dict[str, str]) -> None:
-    with pytest.raises(UnreadableAnswer):
-        Lock(base64.b64decode(SEALING["private_key"])).open(case["unique_id"], case["enc"], case["ct"])
+def body_outcome(body: str) -> dict[str, Any]:
+    try:
+        found = read_decision(body.encode())
+    except BadRequest as error:
+        return {"error": error.code}
+    if isinstance(found, IgnoredEvent):
+        return {"status": "ignored", "type": found.type}
+    names = ("request_id", "decision", "feedback", "response", "execution_id")
+    return {name: getattr(found, name) for name in names}
 
 
-def test_all_seals_ran(ran: Ran) -> None:
-    ran(f"{len(SEALING['opens'])} + {len(SEALING['refused'])} seals")
-    assert (len(SEALING["opens"]), len(SEALING["refused"])) == (5, 3)
+def test_every_body_is_read_alike(ledger: Ledger) -> None:
+    cases = load("webhook_bodies")["cases"]
+    ledger.settle("webhook_bodies", {case["name"]: (body_outcome(case["body"]), case["outcome"]) for case in cases})
+
+
+def setting_outcome(value: str) -> object:
+    try:
+        return [[each.sender, each.secret] for each in parse_secrets(value)]
+    except ValueError as fault:
+        return str(fault)
+
+
+def test_every_setting_gives_its_secrets(ledger: Ledger) -> None:
+    cases = load("secret_settings")["cases"]
+    expected = {case["value"]: case.get("secrets", case.get("error")) for case in cases}
+    ledger.settle("secret_settings", {value: (setting_outcome(value), means) for value, means in expected.items()})
+
+
+def test_every_payload_has_its_digest(ledger: Ledger) -> None:
+    found = {}
+    for case in load("payload_digests")["cases"]:
+        raw = case["raw"].encode()
+        found[case["raw"]] = ((canonical(raw).decode(), payload_digest(raw)), (case["canonical"], case["sha256"]))
+    ledger.settle("payload_digests", found)
+
+
+def opened(lock: Lock, case: dict[str, str]) -> str | None:
+    try:
+        return lock.open(case["unique_id"], case["enc"], case["ct"])
+    except UnreadableAnswer:
+        return None
+
+
+def test_every_sealed_answer_opens_as_what_it_is_or_not_at_all(ledger: Ledger) -> None:
+    vectors = load("feedback_sealing")
+    lock = Lock(base64.b64decode(vectors["private_key"]))
+    assert lock.public_key == vectors["public_key"]
+    for case in vectors["opens"]:
+        anew = seal(lock.public_key, case["unique_id"], case["answer"])
+        assert lock.open(case["unique_id"], *anew) == case["answer"]
+    cases = [*vectors["opens"], *vectors["refused"]]
+    found = {case.get("name", case["unique_id"]): (opened(lock, case), case.get("answer")) for case in cases}
+    ledger.settle("feedback_sealing", found)
 
 
 def test_hostile_seals_are_only_unreadable() -> None:
@@ -101,53 +116,6 @@ def test_hostile_seals_are_only_unreadable() -> None:
     lock.forget()
     with pytest.raises(UnreadableAnswer):
         lock.open("otp-1", enc, ct)
-
-
-FORMS = json.loads((VECTORS / "forms.json").read_text())["cases"]
-
-
-@pytest.mark.parametrize("case", FORMS, ids=[case["name"] for case in FORMS])
-def test_forms_and_their_values(plane: ControlPlane, case: dict[str, Any]) -> None:
-    """What the testing control plane takes, and what the agent's own check makes of the same values."""
-    with Client(transport=plane.blocking_transport) as client:
-        client.create_execution("n", "run-1")
-        sent = {"approval_request_id": "q", **{name: case[name] for name in ("form", "payload") if name in case}}
-        asking = replace(_routes.request_approval("run-1", QUESTION), body=json.dumps(sent).encode())
-        if case.get("code") == "invalid_field":
-            with pytest.raises(InvalidField) as refused:
-                client.send(asking)
-            assert refused.value.code == "invalid_field"
-            return
-        asked = client.send(asking)
-        verdict = Verdict(decision="approved", values=case.get("values"))
-        if "code" in case:
-            with pytest.raises(InvalidAnswer):
-                client.decide(asked.approval_id, verdict)
-            data = {"values": case["values"]} if "values" in case else None
-        else:
-            client.decide(asked.approval_id, verdict)
-            response = client.get_approval_status("run-1").response
-            assert response is not None
-            data = response.data
-            assert data["values"] == case["accepted"]
-            assert data.get("original") == (case["payload"] if case["form"].get("editable") else None)
-    held_by_the_agent(case, data)
-
-
-def held_by_the_agent(case: dict[str, Any], data: Any) -> None:
-    sought = Sought(msgspec.convert(case["form"], Form))
-    names = {"execution_id": "run-1", "approval_request_id": "q", "approval_id": "apr_1", "round": 1}
-    result = ApprovalResult(decision="approved", feedback="", data=data, **names)
-    if "code" in case:
-        with pytest.raises(ValuesInvalid):
-            sought.fitting(result)
-        return
-    assert sought.fitting(result).values == case["accepted"]
-
-
-def test_all_forms_ran(ran: Ran) -> None:
-    ran(f"{len(FORMS)} forms")
-    assert len(FORMS) == 78
 
 
 @pytest.mark.parametrize("scheme", ["body", "timestamped", "standard"])
@@ -180,3 +148,70 @@ def test_hostile_headers_are_only_invalid() -> None:
             headers = [("webhook-id", "m"), ("webhook-timestamp", "1"), (name, value), (name, value)]
             with pytest.raises(InvalidSignature):
                 verify(headers, b"x", ["secret"] * 9, now=1)
+
+
+HOSTILE = [
+    b"\xef\xbb\xbf{}",
+    b"\xff",
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b'"' + b"\\" * 99_999,
+    b'{"a":NaN}',
+    b'{"a":-Infinity}',
+    b'{"a":1e999}',
+    b'{"a":1e-999}',
+    b'{"a":' + b"9" * 5000 + b"}",
+    b'{"a\\u0000":1}',
+    b'{"\\ud800":1}',
+    b'{"a":1,"\\u0061":2}',
+    b'{"a":"\n"}',
+    b"{'a':1}",
+    b"{} {}",
+    b"01",
+]
+
+
+@pytest.mark.parametrize("raw", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_json_is_only_refused(raw: bytes) -> None:
+    for read in (read_decision, payload_digest):
+        with pytest.raises(BadRequest) as refused:
+            read(raw)
+        assert refused.value.code == "invalid_body"
+
+
+def test_nesting_is_counted_outside_of_texts() -> None:
+    deep = b"[" * 64 + b"]" * 64
+    assert len(payload_digest(deep)) == 64
+    assert len(payload_digest(b'["' + b"[" * 99 + b'\\"' + b"{" * 99 + b'"]')) == 64
+    with pytest.raises(BadRequest):
+        payload_digest(b"[" + deep + b"]")
+
+
+def test_a_value_beside_another_is_compared_as_it_was_written() -> None:
+    def body(response: str, values: str) -> bytes:
+        return f'{{"requestId":"r1","decision":"approved","response":{response},"values":{values}}}'.encode()
+
+    same = read_decision(body('{"values":{"b":1,"a":2}}', '{"a":2,"b":1}'))
+    assert not isinstance(same, IgnoredEvent)
+    assert same.response == {"values": {"b": 1, "a": 2}}
+    for response, values in [('{"values":{"a":1.0}}', '{"a":1.00}'), ("[]", "1"), ('{"values":null}', "1")]:
+        with pytest.raises(BadRequest) as refused:
+            read_decision(body(response, values))
+        assert refused.value.code == "invalid_body"
+
+
+def test_neither_a_decision_nor_an_event_counts_as_true() -> None:
+    rejected = read_decision(b'{"requestId":"r1","decision":"reject"}')
+    ignored = read_decision(json.dumps({"type": "request.opened", "data": {"id": "r1"}}).encode())
+    for each in (rejected, ignored):
+        assert not each.approved
+        with pytest.raises(TypeError):
+            bool(each)
+
+
+def test_no_secret_is_shown() -> None:
+    (kept,) = parse_secrets("legal:plain-secret-16chars")
+    assert "plain-secret" not in repr(kept)
+    with pytest.raises(ValueError, match="empty secret") as refused:
+        parse_secrets("good-secret-16-chars,legal:")
+    assert "good" not in str(refused.value)

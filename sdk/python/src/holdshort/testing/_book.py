@@ -7,13 +7,9 @@ from typing import Any
 
 import msgspec
 
+from holdshort._decision_words import known
 from holdshort._wire import FINAL_EXECUTION, Form, Step
 
-_DECISIONS = {
-    **dict.fromkeys(("approved", "approve", "continue", "confirm"), "approved"),
-    **dict.fromkeys(("rejected", "reject", "deny", "abort", "cancel"), "rejected"),
-    "request_changes": "request_changes",
-}
 _REASONS = {
     "approved": "approval_granted",
     "request_changes": "approval_changes_requested",
@@ -210,8 +206,8 @@ class Book:
             feedback: comment for the agent.
             data: what the agent gets, of the decision that the word means.
         """
-        decision = _DECISIONS.get(word.strip(" \t\r\n").lower() if word.isascii() else "")
-        if decision is None:
+        decision = known(word)
+        if decision is None or decision == "expired":  # which is no person's word
             raise Refusal("invalid_decision", "the decision is none of the known words")
         if approval.final and approval.status != decision:
             raise Refusal("already_decided", "another decision stands", approval_status=approval.status)
