@@ -95,6 +95,7 @@ _RETRY = {
     errors.QueueFull,
     errors.TooManyFailures,
     errors.TooManyQuestions,
+    door_errors.TooManyConnections,
 }
 _log = structlog.get_logger()
 

@@ -14,6 +14,8 @@ FAMILIES = {
     "digests": 16,
     "sealed answers": 8,
     "forms": 78,
+    "error answers": 70,
+    "callbacks": 39,
 }
 
 
@@ -42,5 +44,6 @@ def summary(counts: dict[str, int]) -> str:
     return (
         f"conformance: {counts.get('signatures', 0)} signatures, {words[0]} + {words[1]} decision words, "
         f"{counts.get('bodies', 0)} bodies, {counts.get('settings', 0)} settings, {counts.get('digests', 0)} digests, "
-        f"{counts.get('sealed answers', 0)} sealed answers, {counts.get('forms', 0)} forms"
+        f"{counts.get('sealed answers', 0)} sealed answers, {counts.get('forms', 0)} forms, "
+        f"{counts.get('error answers', 0)} error answers, {counts.get('callbacks', 0)} callbacks"
     )
