@@ -5,10 +5,14 @@
 package core
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/holdshort/holdshort/sdk/go/internal/errs"
 )
 
 // Version is this SDK's, as the control plane is told it.
@@ -53,4 +57,16 @@ func (c Call) address(base string) string {
 		return base + c.Path
 	}
 	return base + c.Path + "?" + c.Query.Encode()
+}
+
+// JSON is a value as it is sent. It fails with ErrInvalidField, which names the field, when the value is none: JSON has
+// no NaN, no infinity, no channel and no function.
+func JSON(field string, value any) (json.RawMessage, error) {
+	var written bytes.Buffer
+	to := json.NewEncoder(&written)
+	to.SetEscapeHTML(false)
+	if err := to.Encode(value); err != nil {
+		return nil, errs.Invalid(field, "must be JSON: "+err.Error()).Because(err)
+	}
+	return bytes.TrimSuffix(written.Bytes(), []byte("\n")), nil
 }

@@ -67,3 +67,10 @@ func (e *Error) CaseOf() []string {
 	}
 	return names
 }
+
+// Invalid is the error of a field that breaks a rule, as the control plane's own.
+func Invalid(field, rule string) *Error {
+	refused := ErrInvalidField.New(field + " " + rule)
+	refused.Details = map[string]any{"errors": []any{map[string]any{"field": field, "rule": rule}}}
+	return refused
+}
