@@ -5,7 +5,7 @@ STAMP := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check proof fuzz acceptance openapi screenshots format clean
+.PHONY: help setup browser languages demo test check proof fuzz acceptance openapi screenshots format clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,10 +19,13 @@ $(STAMP): uv.lock pyproject.toml sdk/python/pyproject.toml
 browser: ## what the tests in a browser need: Chromium by apt-get where there is none, axe-core by npm
 	@sh .ci/browser
 
+languages: setup ## what the SDKs in TypeScript and Go are built with: from PATH, else into .cache/tools
+	@sh .ci/languages
+
 demo: setup ## the whole road, with real processes (ARGS=--auto: decide by itself)
 	@$(BIN)/holdshort demo $(ARGS)
 
-test: setup ## every test, with a real PostgreSQL (ARGS=... goes to pytest)
+test: setup ## every test, with a real PostgreSQL; other languages where their tools are (ARGS=... goes to pytest)
 	@$(BIN)/pytest tests sdk/python/tests -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## lint, format, types, import contracts
@@ -52,3 +55,4 @@ format: setup ## put the code into its form
 
 clean: ## remove the virtual environment and the tools' caches
 	@rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@cd sdk/typescript && rm -rf node_modules .build dist coverage
