@@ -40,7 +40,7 @@ export interface Call<T> {
 /** How a call is sent. */
 export interface SendOptions {
   /** Milliseconds to go on trying; null: as long as it takes. The sender's own when absent. */
-  patienceMs?: number | null;
+  patienceMs?: number | null | undefined;
   /** Ends it at once, also between two tries; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
@@ -198,7 +198,7 @@ export function readReply<T>(call: Call<T>, reply: Reply): T {
     return call.read(JSON.parse(reply.body));
   } catch (error) {
     const why = error instanceof Error ? error.message : "it could not be read";
-    const told = `${call.method} ${call.path}: the answer is not what this route says (${why})`;
-    throw new Refused(`${told}; is HOLDSHORT_URL right?`, { code: "unexpected_reply", status: reply.status, requestId });
+    const told = `${call.method} ${call.path}: the answer is not what the route says (${why}); is HOLDSHORT_URL right?`;
+    throw new Refused(told, { code: "unexpected_reply", status: reply.status, requestId });
   }
 }

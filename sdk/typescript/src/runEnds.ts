@@ -65,7 +65,7 @@ export class StepMismatch extends RunEnded {
   static between(place: string, expected: string, got: string): StepMismatch {
     const where = place ? `behind ${place}` : "at the beginning";
     const told = `${where} this run did the step "${expected}", and its code now asks for "${got}"`;
-    const advice = "names and order must stay the same while runs are open: put the code back, or start a new execution";
+    const advice = "names and order must stay the same while runs are open: put it back, or start a new execution";
     return new StepMismatch(`${told}; ${advice}`, { details: { expected, got, place } });
   }
 }

@@ -19,9 +19,12 @@ export class TimeIsUp extends Error {
 /**
  * A deadline so many milliseconds from now.
  *
+ * Throws `RangeError` for NaN, which no clock reaches.
+ *
  * @param ms any number, also over 2^31; null, undefined and Infinity for never
  */
 export function deadline(ms: number | null | undefined): Deadline {
+  if (Number.isNaN(ms)) throw new RangeError("a time in milliseconds must be a number");
   const until = performance.now() + (ms ?? Infinity);
   const left = (): number => Math.max(0, until - performance.now());
   return {
