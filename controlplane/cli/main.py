@@ -1,5 +1,6 @@
 """The commands by name, each imported when it is called: looking at approvals need not load the server."""
 
+import gc
 import importlib
 import importlib.metadata
 import os
@@ -44,6 +45,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = getattr(importlib.import_module(f"controlplane.cli.{cmd_name}"), cmd_name)
+        gc.enable()
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
