@@ -4,6 +4,11 @@ import { StepTooLarge } from "../errors.js";
 
 const LARGEST = 1024 * 1024;
 
+/** A value that JSON does not have. */
+export class NoJSON extends TypeError {
+  override readonly name = "TypeError";
+}
+
 /**
  * The JSON of a value; undefined is null.
  *
@@ -15,7 +20,7 @@ export function jsonText(what: string, value: unknown): string {
     return JSON.stringify(value ?? null, checked) ?? "null";
   } catch (error) {
     const why = error instanceof Error ? error.message.split("\n", 1)[0] : "it cannot be written";
-    throw new TypeError(`${what} is no JSON, so nothing was stored: ${why}`);
+    throw new NoJSON(`${what} is no JSON, so nothing was stored: ${why}`);
   }
 }
 
