@@ -52,6 +52,16 @@ func (r ApprovalResult) Expired() bool { return r.Decision == Expired }
 // Withdrawn is true where the question was taken back before anybody answered.
 func (r ApprovalResult) Withdrawn() bool { return r.Decision == Withdrawn }
 
+// UnmarshalJSON reads a null as nothing, so that a result which was written down is read again as it was.
+func (r *ApprovalResult) UnmarshalJSON(raw []byte) error {
+	type plain ApprovalResult
+	if err := json.Unmarshal(raw, (*plain)(r)); err != nil {
+		return err
+	}
+	r.Data, r.Values, r.Original = orNil(r.Data), orNil(r.Values), orNil(r.Original)
+	return nil
+}
+
 // Result is what a final approval means. It fails with ErrRefused (code unexpected_reply) where the approval is pending
 // or its status is none of the known words; neither is ever a decision.
 func (s ApprovalStatus) Result() (ApprovalResult, error) {
