@@ -16,7 +16,7 @@ HoldshortError (Exception)
 ├── UnreadableAnswer            a short-lived question's answer was not sealed to it
 ├── ValuesInvalid               an approval's values do not fit the form that was asked with
 └── Refused                     the control plane answered with an error
-    ├── BadRequest              400, 413, 415
+    ├── BadRequest              400, 413, 415; and a webhook's body that decides nothing
     │   ├── InvalidField        422
     │   │   └── InvalidAnswer   invalid_answer: what a person gave is no answer to what was asked
     │   └── StepTooLarge        step_too_large: a step's result is over 1 MiB
@@ -174,7 +174,7 @@ class Refused(HoldshortError):
 
 
 class BadRequest(Refused):
-    """The control plane could not take the request as it is; the message says what is wrong with it."""
+    """The control plane could not take the request as it is, or `holdshort.webhooks` a body; the message says why."""
 
     code = "bad_request"
 
