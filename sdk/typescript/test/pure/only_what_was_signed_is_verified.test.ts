@@ -15,6 +15,8 @@ interface Case {
 
 const SCHEMES: readonly Scheme[] = ["body", "timestamped", "standard"];
 const SECRETS = ["plain secret text", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_no base64"];
+// What takes the square of its length would take minutes; a busy machine takes a while.
+const LONGEST_MS = 20_000;
 const BODY = '{"decision":"approved"}';
 const { cases } = vectors<{ cases: Case[] }>("signatures");
 
@@ -80,7 +82,7 @@ test("a header of spaces and commas takes no longer than it is long", async () =
     const headers = [["webhook-id", "m"], ["webhook-timestamp", "1"], ["webhook-signature", value]] as const;
     const started = performance.now();
     await assert.rejects(verifyWebhook([...headers, ["x-webhook-signature", value]], "x", ["secret"], { now: 1 }));
-    assert.ok(performance.now() - started < 2000);
+    assert.ok(performance.now() - started < LONGEST_MS);
   }
 });
 
