@@ -1,12 +1,11 @@
 package core
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
+
+	"github.com/holdshort/holdshort/sdk/go/internal/vectors"
 )
 
 type retryVector struct {
@@ -31,14 +30,8 @@ type retryFile struct {
 
 func readRetries(t *testing.T) retryFile {
 	t.Helper()
-	raw, err := os.ReadFile("../../../conformance/retries.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file retryFile
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
+	vectors.Load(t, "retries", &file)
 	return file
 }
 
@@ -47,12 +40,7 @@ func TestCallsAreSentAgainAsInAllLanguages(t *testing.T) {
 	for _, given := range file.Cases {
 		t.Run(given.Name, func(t *testing.T) { judgedAsSaid(t, given) })
 	}
-	if len(file.Cases) < 52 {
-		t.Errorf("%d cases ran", len(file.Cases))
-	}
-	if !t.Failed() {
-		fmt.Printf("holdshort-vectors: {\"language\":\"go\",\"family\":\"retries\",\"ran\":%d}\n", len(file.Cases))
-	}
+	vectors.Ran(t, "retries", len(file.Cases), 52)
 }
 
 func judgedAsSaid(t *testing.T, given retryVector) {

@@ -3,16 +3,15 @@ package errs_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/holdshort/holdshort/sdk/go/internal/errs"
+	"github.com/holdshort/holdshort/sdk/go/internal/vectors"
 )
 
-const vectorFile = "../../../conformance/errors.json"
+const answersThatAreRefusals = 90
 
 type vector struct {
 	Name    string            `json:"name"`
@@ -29,24 +28,12 @@ type vector struct {
 	} `json:"expect"`
 }
 
-func vectors(t *testing.T) []vector {
-	t.Helper()
-	raw, err := os.ReadFile(vectorFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestEveryAnswerBecomesTheErrorThatAllLanguagesGive(t *testing.T) {
 	var file struct {
 		Cases []vector `json:"cases"`
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	return file.Cases
-}
-
-func TestEveryAnswerBecomesTheErrorThatAllLanguagesGive(t *testing.T) {
-	ran := 0
-	for _, given := range vectors(t) {
+	vectors.Load(t, "errors", &file)
+	for _, given := range file.Cases {
 		t.Run(given.Name, func(t *testing.T) {
 			got := errs.Refusal(given.Status, []byte(given.Body), given.Headers["x-request-id"])
 			if got.Kind != given.Expect.Kind || got.Code != given.Expect.Code || got.Status != given.Status {
@@ -64,14 +51,8 @@ func TestEveryAnswerBecomesTheErrorThatAllLanguagesGive(t *testing.T) {
 			sameDetails(t, got, given.Expect.Details)
 			namesItsTree(t, got, given)
 		})
-		ran++
 	}
-	if ran < 59 {
-		t.Errorf("%d cases ran", ran)
-	}
-	if !t.Failed() {
-		fmt.Printf("holdshort-vectors: {\"language\":\"go\",\"family\":\"errors\",\"ran\":%d}\n", ran)
-	}
+	vectors.Ran(t, "errors", len(file.Cases), answersThatAreRefusals)
 }
 
 func sameDetails(t *testing.T, got *errs.Error, expected json.RawMessage) {
