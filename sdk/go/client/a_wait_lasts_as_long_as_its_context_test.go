@@ -170,3 +170,41 @@ func TestWhatIsUnclearEndsAWaitAndIsNoDecision(t *testing.T) {
 		}
 	}
 }
+
+func TestManyWaitsShareOneClientAndLeaveNothing(t *testing.T) {
+	const many = 200
+	before := runtime.NumGoroutine()
+	came, release := make(chan string, many), make(chan struct{})
+	server := loopback.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		came <- r.URL.Path
+		select {
+		case <-release:
+			_, _ = io.WriteString(w, standing("expired", answerOf("expired", `null`)))
+		case <-r.Context().Done():
+		}
+	})
+	c := clientTo(t, server.URL())
+	leaving, leave := context.WithCancel(context.Background())
+	var stay, gone []<-chan outcome
+	for range many / 2 {
+		stay, gone = append(stay, waitFor(soon(t), c, nil)), append(gone, waitFor(leaving, c, nil))
+	}
+	for range many {
+		loopback.Soon(t, came)
+	}
+	leave()
+	for _, waited := range gone {
+		if got := loopback.Soon(t, waited); !errors.Is(got.err, context.Canceled) {
+			t.Errorf("one that left: %+v", got)
+		}
+	}
+	close(release)
+	for _, waited := range stay {
+		if got := loopback.Soon(t, waited); got.err != nil || !got.result.Expired() {
+			t.Errorf("one that stayed: %+v", got)
+		}
+	}
+	c.Close()
+	server.Stop()
+	loopback.Settled(t, before)
+}

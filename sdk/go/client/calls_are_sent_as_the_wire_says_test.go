@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,6 +145,12 @@ var routes = []route{
 			_, err := c.Decide(ctx, "apr_1", verdict)
 			return err
 		}},
+	{name: "decide with nothing but falsehood", answer: `{"status": "processed"}`, method: "POST",
+		uri: "/api/v1/approvals/apr_1/decision", body: `{"decision": "rejected", "response": false, "values": ""}`,
+		call: func(ctx context.Context, c *client.Client) error {
+			_, err := c.Decide(ctx, "apr_1", client.Verdict{Decision: client.Rejected, Response: false, Values: ""})
+			return err
+		}},
 	{name: "withdraw", answer: standing("withdrawn", ""), method: "POST", uri: "/api/v1/approvals/apr_1/withdraw",
 		body: `{}`, call: func(ctx context.Context, c *client.Client) error {
 			_, err := c.Withdraw(ctx, "apr_1")
@@ -213,7 +220,7 @@ func TestNoRouteTakesAnAnswerThatSaysNothing(t *testing.T) {
 			t.Run(given.name+" "+answer, func(t *testing.T) {
 				c, _ := script(t, answer)
 				err := given.call(soon(t), c)
-				if given.name == "decide" && answer == `{"status": "approved"}` {
+				if strings.HasPrefix(given.name, "decide") && answer == `{"status": "approved"}` {
 					return // it is all that a decision's answer needs
 				}
 				var refused *client.Error
