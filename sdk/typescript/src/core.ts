@@ -22,6 +22,8 @@ const SECONDS = /^[0-9]+$/;
 // Date.parse takes nearly anything for a date, "-5" and "1.5" too.
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
+const NO_PART = /^\.{0,2}$|\p{Surrogate}/u;
+
 /** One call of a route: what to send, how long the server may hold it, and what its answer is read as. */
 export interface Call<T> {
   method: "GET" | "POST" | "PATCH" | "DELETE";
@@ -78,16 +80,14 @@ export interface Again {
  * A path under /api/v1, each part quoted.
  *
  * Throws `InvalidField` for a part that no address can carry: an empty one, `.` and `..`, which would name another
- * route.
+ * route, and half a surrogate pair.
  */
 export function apiPath(...parts: string[]): string {
   return `/api/v1/${parts.map(quoted).join("/")}`;
 }
 
 function quoted(part: string): string {
-  if (part === "" || part === "." || part === "..") {
-    throw invalid("id", "must not be empty, and not only dots");
-  }
+  if (NO_PART.test(part)) throw invalid("id", "must not be empty, only dots, or half a character");
   return encodeURIComponent(part);
 }
 

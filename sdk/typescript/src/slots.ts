@@ -1,3 +1,5 @@
+import { onAbort } from "./aborts.js";
+
 /** Lets so many in at a time, in the order in which they came. */
 export class Slots {
   #free: number;
@@ -24,15 +26,14 @@ export class Slots {
   #turn(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const turn = (): void => {
-        signal?.removeEventListener("abort", aborted);
+        forget();
         resolve();
       };
-      const aborted = (): void => {
+      const forget = onAbort(signal, () => {
         this.#waiting.delete(turn);
         reject(signal?.reason);
-      };
+      });
       this.#waiting.add(turn);
-      signal?.addEventListener("abort", aborted, { once: true });
     });
   }
 

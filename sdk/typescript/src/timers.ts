@@ -1,5 +1,7 @@
 /** Time: pauses and deadlines of any length, that leave no timer behind. */
 
+import { onAbort } from "./aborts.js";
+
 /** The longest time that `setTimeout` takes; with more it would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -70,14 +72,13 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       return;
     }
     const stop = after(ms, () => {
-      signal?.removeEventListener("abort", aborted);
+      forget();
       resolve();
     });
-    const aborted = (): void => {
+    const forget = onAbort(signal, () => {
       stop();
       reject(signal?.reason);
-    };
-    signal?.addEventListener("abort", aborted, { once: true });
+    });
   });
 }
 
@@ -97,13 +98,12 @@ export async function withTimeout<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const inner = new AbortController();
-  const aborted = (): void => inner.abort(signal?.reason);
-  signal?.addEventListener("abort", aborted, { once: true });
+  const forget = onAbort(signal, () => inner.abort(signal?.reason));
   const stop = after(ms, () => inner.abort(new TimeIsUp(`no end within ${Math.round(ms)} ms`)));
   try {
     return await work(inner.signal);
   } finally {
     stop();
-    signal?.removeEventListener("abort", aborted);
+    forget();
   }
 }
