@@ -5,8 +5,11 @@ const STRICT_UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const HEX_OF_32 = /^[0-9a-fA-F]{64}$/;
 
-/** Bytes whose memory nobody shares, as WebCrypto takes them. */
-export type Bytes = Uint8Array<ArrayBuffer>;
+/**
+ * Bytes whose memory nobody shares, as WebCrypto takes them. Compilers before TypeScript 5.7 have no name for them, so
+ * they are named by where they come from.
+ */
+export type Bytes = ReturnType<InstanceType<typeof TextEncoder>["encode"]>;
 
 /** A text as UTF-8; half a surrogate pair becomes U+FFFD. */
 export function utf8(text: string): Bytes {

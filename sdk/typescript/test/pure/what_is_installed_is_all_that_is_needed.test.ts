@@ -66,6 +66,13 @@ test("the tarball holds what was built, and what it is, and nothing else", () =>
   }
 });
 
+test("its types use no word that compilers before TypeScript 5.7 do not know", () => {
+  for (const name of readdirSync(join(installed, "dist"), { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".d.ts")) continue;
+    assert.doesNotMatch(readFileSync(join(installed, "dist", name), "utf8"), /Uint8Array<|NonShared/, name);
+  }
+});
+
 test("nothing is installed with it", () => {
   assert.equal(manifest.dependencies, undefined);
   assert.deepEqual(readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith(".")), ["@holdshort"]);
