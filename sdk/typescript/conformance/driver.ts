@@ -77,12 +77,13 @@ async function main(): Promise<void> {
   const agent = new Agent({ nodeId, version: "1", callbackURL, callback: needed("CALLBACK") as Callback });
   const performer = new Performer(agent);
   const served = await serve(agent, { port, drainSeconds: DRAIN_SECONDS });
+  // SIGTERM ends it too, though its input goes on.
+  void served.stopped.then(() => process.exit(0));
   await agent.whenRegistered();
   const driver = new Driver({ ...clientOps(nodeId), ...performer.ops });
   say({ ready: true });
   for await (const line of createInterface({ input: process.stdin })) driver.take(line);
   await served.stop();
-  process.exit(0);
 }
 
 await main();

@@ -25,7 +25,7 @@ export interface ServeOptions {
 export interface Served {
   /** The port it listens on. */
   readonly port: number;
-  /** Fulfilled when it has stopped. */
+  /** Fulfilled when it has stopped, by a signal too; the process ends when nothing else keeps it. */
   readonly stopped: Promise<void>;
   /** Stop, as SIGTERM does. */
   stop(): Promise<void>;
