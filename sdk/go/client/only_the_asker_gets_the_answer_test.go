@@ -371,3 +371,18 @@ func TestAnAnswerThatIsGivenAgainIsTheSameAnswer(t *testing.T) {
 		t.Errorf("it said %+v", said)
 	}
 }
+
+func TestWhatWaitsForAPersonIsListedWithoutAnswers(t *testing.T) {
+	c, _ := script(t, `{"requests": [{"unique_id": "u", "message_for_user": "The code?", "kind": "secret", "options": null,
+		"allow_feedback": true, "context": "Soon.", "expires_at": "2026-06-01T10:00:00Z", "later": 1}]}`)
+	listed, err := c.PendingFeedback(soon(t))
+	if err != nil || len(listed) != 1 || listed[0].UniqueID != "u" || listed[0].Kind != "secret" || !listed[0].AllowFeedback {
+		t.Errorf("%+v, %v", listed, err)
+	}
+	for _, unclear := range []string{`{"requests": [{}]}`, `{"requests": null}`, `{"requests": [7]}`} {
+		c, _ := script(t, unclear)
+		if listed, err := c.PendingFeedback(soon(t)); !errors.Is(err, client.ErrRefused) || listed != nil {
+			t.Errorf("%s: %+v, %v", unclear, listed, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdshort/holdshort/sdk/go/internal/errs"
 	"github.com/holdshort/holdshort/sdk/go/internal/loopback"
@@ -103,7 +104,8 @@ func TestAnAddressThatCannotBeOneIsRefusedAtOnce(t *testing.T) {
 func TestAKeyThatOthersCanReadIsWarnedOfOnce(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	for _, url := range []string{"http://warned.example", "http://warned.example:81", "https://quiet.example"} {
+	host := fmt.Sprintf("warned-%d.example", time.Now().UnixNano()) // it is known for as long as the process
+	for _, url := range []string{"http://" + host, "http://" + host + ":81", "https://quiet.example"} {
 		if _, err := NewSender(Options{BaseURL: url, APIKey: "hs_1_canary", Log: log}); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +116,7 @@ func TestAKeyThatOthersCanReadIsWarnedOfOnce(t *testing.T) {
 		}
 	}
 	lines := strings.Count(said.String(), "\n")
-	if lines != 1 || !strings.Contains(said.String(), "warned.example") || strings.Contains(said.String(), canary) {
+	if lines != 1 || !strings.Contains(said.String(), host) || strings.Contains(said.String(), canary) {
 		t.Errorf("it says %q", said.String())
 	}
 }
