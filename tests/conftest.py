@@ -7,6 +7,7 @@ import pytest
 
 from tests import postgres
 from tests.figures import figures, pytest_runtest_logreport, pytest_terminal_summary
+from tests.languages.table import Table
 
 __all__ = ["figures", "pytest_runtest_logreport", "pytest_terminal_summary"]
 
@@ -15,6 +16,7 @@ _SOURCE = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Table(), "languages")
     config.stash[_ENVIRON] = dict(os.environ)
     config.stash[_SOURCE] = postgres.choose(config.stash[_ENVIRON])
     for name in list(os.environ):

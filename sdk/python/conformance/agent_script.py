@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from holdshort import Agent, Form, HoldshortError
-
 from client_ops import told
+from holdshort import Agent, Form, HoldshortError
 
 Op = dict[str, Any]
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import httpx
 import uvicorn
-from holdshort import Agent
-
 from agent_script import Performer
 from client_ops import ClientOps, told
+from holdshort import Agent
 
 DRAIN_SECONDS = 1
 Op = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -73,8 +72,15 @@ def read(loop: asyncio.AbstractEventLoop, driver: Driver, ended: asyncio.Event) 
 async def registered(health: str) -> None:
     """Return once the agent listens and the control plane knows it."""
     async with httpx.AsyncClient() as http:
-        while not (await http.get(health)).json()["registered"]:
+        while not await _registered(http, health):
             await asyncio.sleep(0.01)
+
+
+async def _registered(http: httpx.AsyncClient, health: str) -> bool:
+    try:
+        return bool((await http.get(health)).json()["registered"])
+    except httpx.TransportError:
+        return False
 
 
 async def main() -> None:
@@ -91,8 +97,6 @@ async def main() -> None:
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
     await registered(f"{base}/health")
     ended = asyncio.Event()
     async with ClientOps(os.environ["NODE"]) as client:
