@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
 
 import { type Scheme, signWebhook, standardHolds, verifyWebhook, type WebhookHeaders } from "../../src/webhooks.js";
@@ -47,7 +48,7 @@ test("headers may come in every shape that runtimes have", async () => {
   const signed = await signWebhook("a secret", BODY, { webhookId: "msg_1" });
   const pairs = Object.entries(signed);
   const wrong = [...pairs, ["Webhook-Signature", "v1,AAAA"], ["x-hax-signature", "sha256=00"]] as [string, string][];
-  const node = { ...signed, "webhook-signature": [signed["webhook-signature"] ?? ""], host: undefined };
+  const node: IncomingHttpHeaders = { ...signed, "webhook-signature": [signed["webhook-signature"] ?? ""], host: undefined };
   const shapes: WebhookHeaders[] = [signed, pairs, new Headers(signed), new Map(pairs), wrong, node];
   for (const headers of shapes) assert.equal((await verifyWebhook(headers, BODY, ["a secret"])).webhookId, "msg_1");
 });
