@@ -7,7 +7,9 @@ import type { ApprovalResult } from "../result.js";
 import type { Form } from "../wire.js";
 
 const LONGEST_TEXT = 16 * 1024;
+const LONGEST_TITLE = 200;
 const YES_NO = ["yes", "no"];
+const KINDS: readonly string[] = ["text", "yes_no", "multiple_choice", "form"] satisfies AskKind[];
 
 /** The kinds of questions that `ask` asks. */
 export type AskKind = "text" | "yes_no" | "multiple_choice" | "form";
@@ -37,11 +39,28 @@ export function formOf({ kind, options, schema, yesLabel, noLabel }: Choosing): 
     }
     return { kind: "form", schema };
   }
+  if (kind === "form") throw invalid("schema", "is needed by the kind form");
   if ((kind as string) === "secret") {
     throw invalid("kind", "must not be secret, as the answer is kept; humanFeedback asks for what leaves no trace");
   }
-  const choices = checkedChoices({ kind, options, yesLabel, noLabel });
+  const choices = checkedChoices(kind === undefined ? { options, yesLabel, noLabel } : { kind, options, yesLabel, noLabel });
   return { kind: choices.kind, options: choices.options, yesLabel, noLabel };
+}
+
+/**
+ * Refuse a form that nobody could fill in, before it is asked.
+ *
+ * @throws {InvalidField} a member breaks its rule. Whether `schema` is a JSON Schema the control plane says.
+ */
+export function checkForm(form: unknown): asserts form is Form {
+  if (typeof form !== "object" || form === null || Array.isArray(form)) throw invalid("form", "must be an object");
+  const known: Partial<Form> = form;
+  const { kind, options, schema, editable = false, yesLabel, noLabel, ...others } = known;
+  if (Object.keys(others).length > 0) throw invalid("form", `has no member ${Object.keys(others).join(", ")}`);
+  if (!KINDS.includes(kind ?? "")) throw invalid("kind", `must be one of ${KINDS.join(", ")}`);
+  if (typeof editable !== "boolean") throw invalid("editable", "must be true or false");
+  if (editable && schema === undefined) throw invalid("editable", "goes with the kind form, and with no other");
+  formOf({ kind: kind as AskKind, options, schema, yesLabel, noLabel });
 }
 
 /**
@@ -75,8 +94,6 @@ function misfit(result: ApprovalResult, why: string): ValuesInvalid {
   const told = `approval ${approvalId} has values that do not fit what was asked: ${why}`;
   return new ValuesInvalid(told, { details: { approval_id: approvalId, decision, data } });
 }
-
-const LONGEST_TITLE = 200;
 
 /** A question as a title, and what does not fit into one below it. */
 export function worded(question: string, description: string | undefined): { title: string; description?: string } {

@@ -6,7 +6,7 @@ import type { RequestApprovalPayload } from "../routes.js";
 import { deadline } from "../timers.js";
 import { type Asker, type Manner, Outsider, pause, resume, stopIfCancelled } from "./asking.js";
 import { find } from "./finding.js";
-import { fitting, formOf, worded } from "./forms.js";
+import { checkForm, fitting, formOf, worded } from "./forms.js";
 import type { AskOptions, FeedbackOptions, PauseOptions, ResumeOptions } from "./options.js";
 import type { Runner } from "./runner.js";
 import type { Scope } from "./scopes.js";
@@ -18,6 +18,7 @@ export async function pauseFrom(
   scope: Scope | undefined,
   options: PauseOptions,
 ): Promise<ApprovalResult> {
+  if (options.form !== undefined) checkForm(options.form);
   const { rounds, executionId, state } = runner.asking(scope, options.executionId);
   const made = options.approvalRequestId === undefined ? rounds.madeId(nameOf(scope)) : undefined;
   const approvalRequestId = options.approvalRequestId ?? made?.id ?? "";
