@@ -25,8 +25,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in vectors.report(_counts) if _counts else ():
-        terminalreporter.write_line(line)
+    # A process that runs a part of the tests for another one has nobody to tell, and the other one tells it all.
+    if _counts and not hasattr(terminalreporter.config, "workerinput"):
+        for line in vectors.report(_counts):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)
