@@ -132,6 +132,9 @@ func TestAWaitWhoseTimeIsUpSaysThatTheApprovalIsPending(t *testing.T) {
 				errors.Is(got.err, context.Canceled) {
 				t.Errorf("%+v", got)
 			}
+			if strings.Contains(got.err.Error(), "503") != (name == "away") {
+				t.Errorf("it does not say why nothing was heard: %v", got.err)
+			}
 		})
 	}
 }

@@ -174,7 +174,8 @@ func (d *Decided) UnmarshalJSON(raw []byte) error {
 	return needed(1, "status", d.Status)
 }
 
-// needed refuses an answer without a round or without one of the members; encoding/json takes any object for any struct.
+// needed refuses an answer without a round or without one of the members; encoding/json takes any object for any
+// struct.
 func needed(round int, members ...string) error {
 	if round < 1 {
 		return errors.New("round is missing")

@@ -133,7 +133,8 @@ func (c *Client) ListApprovals(ctx context.Context, filter *ApprovalFilter) (*Ap
 	}
 	call := get(core.APIPath("approvals"))
 	call.Query = query("status", filter.Status, "node_id", filter.NodeID, "execution_id", filter.ExecutionID,
-		"approval_request_id", filter.ApprovalRequestID, "q", filter.Query, "order", filter.Order, "cursor", filter.Cursor)
+		"approval_request_id", filter.ApprovalRequestID, "q", filter.Query, "order", filter.Order,
+		"cursor", filter.Cursor)
 	if filter.Limit != 0 {
 		call.Query.Set("limit", strconv.Itoa(filter.Limit))
 	}
@@ -171,8 +172,9 @@ type verdictPlain Verdict
 
 // Decide decides an approval as a person or operator; the key needs the scope review.
 //
-// Errors: ErrAlreadyDecided when another decision was first; ErrApprovalChanged when another digest or round stands than
-// the one named; ErrBadRequest when the decision is no known word; ErrInvalidAnswer when the values do not fit the form.
+// Errors: ErrAlreadyDecided when another decision was first; ErrApprovalChanged when another digest or round stands
+// than the one named; ErrBadRequest when the decision is no known word; ErrInvalidAnswer when the values do not fit
+// the form.
 func (c *Client) Decide(ctx context.Context, approvalID string, verdict Verdict) (*Decided, error) {
 	response, err := optional("response", verdict.Response)
 	if err != nil {

@@ -254,7 +254,8 @@ func TestNumbersOfTheCallersKeepTheirValue(t *testing.T) {
 	}
 	c, _ = script(t, standing("approved", answerOf("approved", `{"n": 12345678901234567890.10}`)+`, "payload": [1.0]`))
 	approval, err := c.GetApproval(soon(t), "apr_1")
-	if err != nil || string(approval.Response.Data) != `{"n": 12345678901234567890.10}` || string(approval.Payload) != `[1.0]` {
+	if err != nil || string(approval.Response.Data) != `{"n": 12345678901234567890.10}` ||
+		string(approval.Payload) != `[1.0]` {
 		t.Errorf("%+v, %v", approval, err)
 	}
 }

@@ -18,8 +18,8 @@ type Options struct {
 	NodeID string
 	// APIKey is HOLDSHORT_API_KEY when empty. It is sent to BaseURL and nowhere else.
 	APIKey string
-	// HTTPClient sends the requests; one of our own when nil. Its Timeout and CheckRedirect are not used: a wait is ended
-	// by its context, and a redirect is never followed.
+	// HTTPClient sends the requests; one of our own when nil. Its Timeout and CheckRedirect are not used: a wait is
+	// ended by its context, and a redirect is never followed.
 	HTTPClient *http.Client
 	// Logger is told what does not fail a call, such as tries that go on for long; slog.Default() when nil.
 	Logger *slog.Logger
@@ -27,9 +27,9 @@ type Options struct {
 
 // Client calls the routes of a control plane. It may be used by many goroutines at once.
 //
-// Every call is sent again through failures of the connection, 429, 502, 503 and 504: a plain one for 30 s, a wait for as
-// long as its context. The end of the context ends a call at once, also while it pauses between two tries; the error is
-// then the context's, together with its cause.
+// Every call is sent again through failures of the connection, 429, 502, 503 and 504: a plain one for 30 s, a wait
+// for as long as its context. The end of the context ends a call at once, also while it pauses between two tries; the
+// error is then the context's, together with its cause.
 type Client struct {
 	sender *core.Sender
 	nodeID string

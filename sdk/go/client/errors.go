@@ -10,7 +10,7 @@ type Error = errs.Error
 //
 //	ErrHoldshort
 //	    ErrConnectionFailed          the control plane was not reached for as long as the caller would wait
-//	    ErrWaitTimeout               the caller's time is up (also a context.DeadlineExceeded); the approval is still pending
+//	    ErrWaitTimeout               the caller's time is up (also a context.DeadlineExceeded)
 //	    ErrNoExecution               there is no run here
 //	    ErrCallbackUnknown           callback "push" without an address
 //	    ErrInvalidSignature          a webhook whose signature does not hold

@@ -55,7 +55,8 @@ func TestWebhooksAreProvenHereToo(t *testing.T) {
 	if err != nil || verified.WebhookID != "msg_1" {
 		t.Errorf("%+v, %v", verified, err)
 	}
-	if _, err = client.VerifyWebhook(headers, []byte("{ }"), []string{"a secret"}, time.Time{}); !errors.Is(err, client.ErrInvalidSignature) {
+	_, err = client.VerifyWebhook(headers, []byte("{ }"), []string{"a secret"}, time.Time{})
+	if !errors.Is(err, client.ErrInvalidSignature) {
 		t.Errorf("another body: %v", err)
 	}
 }

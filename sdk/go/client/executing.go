@@ -48,8 +48,9 @@ func (q *Queued) UnmarshalJSON(raw []byte) error {
 // ExecuteAsync lets a node run a reasoner and does not wait for it. input is an object with the function's arguments,
 // anything that JSON can hold; options may be nil.
 //
-// Errors: ErrNotFound when no such node registered, or it has no such reasoner, Details["registered"] lists what there is;
-// ErrIdempotencyConflict when the key stands for another call; ErrUnavailable when too many runs wait for this node.
+// Errors: ErrNotFound when no such node registered, or it has no such reasoner, Details["registered"] lists what
+// there is; ErrIdempotencyConflict when the key stands for another call; ErrUnavailable when too many runs wait for
+// this node.
 func (c *Client) ExecuteAsync(
 	ctx context.Context, nodeID, reasoner string, input any, options *ExecuteOptions,
 ) (*Queued, error) {
@@ -63,8 +64,8 @@ func (c *Client) ExecuteAsync(
 // Execute lets a node run a reasoner and waits for its end, through restarts of the control plane and of the agent.
 // input and errors are as with ExecuteAsync; options may be nil.
 //
-// It returns the run, over (Final) or, when options.Wait is up, as it stands; it goes on then, and can be waited for again
-// under the same key. A run that failed is no error of Execute: look at its Status.
+// It returns the run, over (Final) or, when options.Wait is up, as it stands; it goes on then, and can be waited for
+// again under the same key. A run that failed is no error of Execute: look at its Status.
 func (c *Client) Execute(
 	ctx context.Context, nodeID, reasoner string, input any, options *ExecuteOptions,
 ) (*Execution, error) {

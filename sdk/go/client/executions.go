@@ -30,9 +30,9 @@ type Execution struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 	// EndedAt is the zero time until the run is over.
 	EndedAt time.Time `json:"ended_at"`
-	// Dispatched is true for a run that the control plane gave to an agent. Fence counts how often, InstanceID is who has
-	// it, Attempts and LastError are those of giving it away now, and OutcomePending says that its code has not seen yet
-	// how it ended.
+	// Dispatched is true for a run that the control plane gave to an agent. Fence counts how often, InstanceID is who
+	// has it, Attempts and LastError are those of giving it away now, and OutcomePending says that its code has not
+	// seen yet how it ended.
 	Dispatched     bool   `json:"dispatched"`
 	Fence          int    `json:"fence"`
 	InstanceID     string `json:"instance_id"`

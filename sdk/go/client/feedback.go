@@ -23,8 +23,8 @@ type HumanFeedbackOptions struct {
 	UniqueID string
 	// Timeout is 5 s to 30 min, 5 min when 0; nobody's answer is waited for longer.
 	Timeout time.Duration
-	// Kind is text, yes_no, multiple_choice or secret (masked while it is typed); multiple_choice where options are given,
-	// else text, when empty.
+	// Kind is text, yes_no, multiple_choice or secret (masked while it is typed); multiple_choice where options are
+	// given, else text, when empty.
 	Kind string
 	// Options of multiple_choice are 1-20 distinct texts of 1-200 characters.
 	Options []string
@@ -35,18 +35,18 @@ type HumanFeedbackOptions struct {
 	ExecutionID string
 }
 
-// HumanFeedback asks a person for what only they can give, a one-time code or a yes, and waits: seconds to half an hour.
-// message is the question, 1-4,000 characters. The answer is the text; for yes_no "yes" or "no", for multiple_choice the
-// option.
+// HumanFeedback asks a person for what only they can give, a one-time code or a yes, and waits: seconds to half an
+// hour. message is the question, 1-4,000 characters. The answer is the text; for yes_no "yes" or "no", for
+// multiple_choice the option.
 //
-// The key that opens the answer is made here for this one question, so the answer is nowhere but in what this returns:
-// keep it out of logs, results and steps. Restarts of the control plane are not noticed. When ctx ends, the question is
-// withdrawn by a call that has 2 s of its own, and the error is ctx's.
+// The key that opens the answer is made here for this one question, so the answer is nowhere but in what this
+// returns: keep it out of logs, results and steps. Restarts of the control plane are not noticed. When ctx ends, the
+// question is withdrawn by a call that has 2 s of its own, and the error is ctx's.
 //
-// Errors: ErrInvalidField when a field breaks its rule, nothing was asked then; ErrFeedbackExpired when nobody answered in
-// time, which is never an approval; ErrFeedbackCancelled when the question was withdrawn; ErrDuplicateRequest when another
-// call asks under this id; ErrRequestIDUsed when a question under this id ended within the last hour;
-// ErrConnectionFailed when the control plane was not reached, nothing was answered then.
+// Errors: ErrInvalidField when a field breaks its rule, nothing was asked then; ErrFeedbackExpired when nobody
+// answered in time, which is never an approval; ErrFeedbackCancelled when the question was withdrawn;
+// ErrDuplicateRequest when another call asks under this id; ErrRequestIDUsed when a question under this id ended
+// within the last hour; ErrConnectionFailed when the control plane was not reached, nothing was answered then.
 func (c *Client) HumanFeedback(ctx context.Context, message string, options HumanFeedbackOptions) (string, error) {
 	choices, err := feedback.Choices{
 		Kind: options.Kind, Options: options.Options, YesLabel: options.YesLabel, NoLabel: options.NoLabel,
@@ -94,8 +94,8 @@ func (q *FeedbackQuestion) UnmarshalJSON(raw []byte) error {
 	return needed(1, "unique_id", q.UniqueID)
 }
 
-// PendingFeedback lists the short-lived questions that wait for a person, oldest first; never an answer. The key needs the
-// scope review.
+// PendingFeedback lists the short-lived questions that wait for a person, oldest first; never an answer. The key
+// needs the scope review.
 func (c *Client) PendingFeedback(ctx context.Context) ([]FeedbackQuestion, error) {
 	page, err := answered[feedbackPage](ctx, c, get(pendingPath))
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Submitted) UnmarshalJSON(raw []byte) error {
 
 // SubmitFeedback answers a short-lived question as a person; the key needs the scope review.
 //
-// Errors: ErrInvalidAnswer when it is empty, none of the options, or neither a yes nor a no, the question stays open then;
-// ErrAlreadyAnswered when another answer was first; ErrFeedbackExpired when the question's time is up;
+// Errors: ErrInvalidAnswer when it is empty, none of the options, or neither a yes nor a no, the question stays open
+// then; ErrAlreadyAnswered when another answer was first; ErrFeedbackExpired when the question's time is up;
 // ErrFeedbackCancelled when nobody waits for the answer any more; ErrNotFound when no question has this id.
 func (c *Client) SubmitFeedback(ctx context.Context, submission Submission) (*Submitted, error) {
 	if submission.SubmissionID == "" {

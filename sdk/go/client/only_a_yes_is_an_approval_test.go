@@ -63,7 +63,8 @@ func TestNothingElseIsAnApproval(t *testing.T) {
 
 func TestAnAskThatFindsADecisionHasItsResult(t *testing.T) {
 	var asked client.Asked
-	if err := json.Unmarshal([]byte(standing("approved", answerOf("approved", `{"values": {"n": 1.50}}`))), &asked); err != nil {
+	stands := standing("approved", answerOf("approved", `{"values": {"n": 1.50}}`))
+	if err := json.Unmarshal([]byte(stands), &asked); err != nil {
 		t.Fatal(err)
 	}
 	result, err := asked.Result("run-1")

@@ -291,7 +291,8 @@ func TestAnIDThatAnotherUsedUpIsRefusedAndNothingOfTheirsIsEnded(t *testing.T) {
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
-			made := &desk{ask: lostThenUsed, look: func(w http.ResponseWriter, _ *http.Request, _ int) bool { return way(w) }}
+			made := &desk{ask: lostThenUsed}
+			made.look = func(w http.ResponseWriter, _ *http.Request, _ int) bool { return way(w) }
 			_, err := askOTP(soon(t), at(t, made))
 			if !errors.Is(err, client.ErrRequestIDUsed) || made.said() != "POST, POST, GET 0" {
 				t.Errorf("%v after %s", err, made.said())
@@ -308,7 +309,8 @@ func TestAQuestionThatIsOverIsAnErrorOfItsOwn(t *testing.T) {
 	for word, kind := range over {
 		made := &desk{look: func(w http.ResponseWriter, _ *http.Request, _ int) bool { return refusing(w, 410, word) }}
 		answer, err := askOTP(soon(t), at(t, made))
-		if !errors.Is(err, kind) || !errors.Is(err, client.ErrFeedbackEnded) || answer != "" || made.said() != "POST, GET 55" {
+		if !errors.Is(err, kind) || !errors.Is(err, client.ErrFeedbackEnded) || answer != "" ||
+			made.said() != "POST, GET 55" {
 			t.Errorf("%s: %q, %v after %s", word, answer, err, made.said())
 		}
 	}
@@ -376,7 +378,8 @@ func TestWhatWaitsForAPersonIsListedWithoutAnswers(t *testing.T) {
 	c, _ := script(t, `{"requests": [{"unique_id": "u", "message_for_user": "The code?", "kind": "secret", "options": null,
 		"allow_feedback": true, "context": "Soon.", "expires_at": "2026-06-01T10:00:00Z", "later": 1}]}`)
 	listed, err := c.PendingFeedback(soon(t))
-	if err != nil || len(listed) != 1 || listed[0].UniqueID != "u" || listed[0].Kind != "secret" || !listed[0].AllowFeedback {
+	if err != nil || len(listed) != 1 || listed[0].UniqueID != "u" ||
+		listed[0].Kind != "secret" || !listed[0].AllowFeedback {
 		t.Errorf("%+v, %v", listed, err)
 	}
 	for _, unclear := range []string{`{"requests": [{}]}`, `{"requests": null}`, `{"requests": [7]}`} {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// heldFor is how long one call of a wait is held: what stands between often cuts a call that is silent for a minute.
+	// heldFor is how long one call of a wait is held: what stands between often cuts a call that is silent for a
+	// minute.
 	heldFor = 50 * time.Second
 	pace    = time.Second
 )
@@ -26,13 +27,14 @@ type WaitForApprovalOptions struct {
 	BackoffFactor float64
 }
 
-// WaitForApproval waits until the approval is final, through restarts of the control plane, for as long as ctx, be that
-// hours or weeks. options may be nil.
+// WaitForApproval waits until the approval is final, through restarts of the control plane, for as long as ctx, be
+// that hours or weeks. options may be nil.
 //
-// The approval that stands when the wait begins is the one that is waited for; an answer to a later round is never taken
-// for it. Errors: ctx's own when ctx is cancelled; ErrWaitTimeout, which is a context.DeadlineExceeded, when its deadline
-// has passed: the approval is still pending then and can be waited for again; ErrNotFound when the execution has not
-// asked that; ErrRefused (code unexpected_reply) when the status is none of the known words, which is never a decision.
+// The approval that stands when the wait begins is the one that is waited for; an answer to a later round is never
+// taken for it. Errors: ctx's own when ctx is cancelled; ErrWaitTimeout, which is a context.DeadlineExceeded, when
+// its deadline has passed: the approval is still pending then and can be waited for again; ErrNotFound when the
+// execution has not asked that; ErrRefused (code unexpected_reply) when the status is none of the known words, which
+// is never a decision.
 func (c *Client) WaitForApproval(
 	ctx context.Context, nodeID, executionID string, options *WaitForApprovalOptions,
 ) (ApprovalResult, error) {
@@ -71,9 +73,14 @@ func (c *Client) held(ctx context.Context, call core.Call, approvalID string) (*
 	return &meant.ApprovalStatus, nil
 }
 
+// timeUp says what a deadline that has passed means here, with the reason why nothing was heard where there is one.
 func timeUp(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
-		return errs.ErrWaitTimeout.New("").Because(err)
+	if ctx.Err() != context.DeadlineExceeded || !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	up := errs.ErrWaitTimeout.New("")
+	if err != ctx.Err() {
+		up.Message += "; " + err.Error()
+	}
+	return up.Because(err)
 }

@@ -136,7 +136,9 @@ func TestSilenceIsALostReplyAndALongAnswerIsNone(t *testing.T) {
 }
 
 func TestATimeOfTheGivenClientsOwnEndsNoWait(t *testing.T) {
-	server := loopback.Serve(t, func(_ http.ResponseWriter, r *http.Request) { _ = Sleep(r.Context(), 200*time.Millisecond) })
+	server := loopback.Serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_ = Sleep(r.Context(), 200*time.Millisecond)
+	})
 	given := &http.Client{Timeout: 50 * time.Millisecond}
 	sender, err := NewSender(Options{BaseURL: server.URL(), HTTPClient: given})
 	if err != nil {

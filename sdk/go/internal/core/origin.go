@@ -33,15 +33,16 @@ func BaseURL(given string) (string, error) {
 	return "", errs.ErrConnectionFailed.New(message)
 }
 
-// KeyOf is the API key: given or HOLDSHORT_API_KEY, without the space around it that a file or a shell adds; "" for none.
+// KeyOf is the API key: given or HOLDSHORT_API_KEY, without the space around it that a file or a shell adds; "" for
+// none.
 //
 // It fails with ErrKeyRefused when the key cannot stand in a header; the message does not show it.
 func KeyOf(given string) (string, error) {
 	key := strings.TrimSpace(firstOf(given, os.Getenv("HOLDSHORT_API_KEY")))
 	for _, character := range key {
 		if character < '!' || character > '~' {
-			return "", errs.ErrKeyRefused.New("the API key holds a space, a line break or another character that no key" +
-				" has; copy it again from where `holdshort keys create` printed it")
+			return "", errs.ErrKeyRefused.New("the API key holds a space, a line break or another character that no" +
+				" key has; copy it again from where `holdshort keys create` printed it")
 		}
 	}
 	return key, nil
@@ -67,7 +68,8 @@ func warnIfReadable(log *slog.Logger, base, key string) {
 		return
 	}
 	if _, before := warned.LoadOrStore(parts.Hostname(), true); !before {
-		log.Warn("the API key is sent unencrypted, for everybody on the way to read; use https", "host", parts.Hostname())
+		log.Warn("the API key is sent unencrypted, for everybody on the way to read; use https",
+			"host", parts.Hostname())
 	}
 }
 

@@ -149,7 +149,8 @@ func read(call Call, reply *Reply, into any) error {
 	if err == nil {
 		return nil
 	}
-	told := fmt.Sprintf("%s: the answer is not what this route says (%s); is HOLDSHORT_URL right?", call.named(), shape(err))
+	told := fmt.Sprintf("%s: the answer is not what this route says (%s); is HOLDSHORT_URL right?",
+		call.named(), shape(err))
 	refused := errs.ErrRefused.New(told)
 	refused.Code, refused.Status, refused.RequestID = "unexpected_reply", reply.Status, requestID
 	return refused

@@ -52,7 +52,7 @@ var (
 	ErrConnectionFailed = under(ErrHoldshort, "ConnectionFailed", "connection_failed",
 		"the control plane could not be reached in the time the caller gave; check HOLDSHORT_URL and that it runs")
 	ErrWaitTimeout = under(ErrHoldshort, "WaitTimeout", "wait_timeout",
-		"the approval is still pending and stays so; wait for it again to go on")
+		"no decision came in the caller's time; a pending approval stays so, and can be waited for again")
 	ErrNoExecution = under(ErrHoldshort, "NoExecution", "no_execution",
 		"there is no run here; call this with the context of a run, or name an execution id")
 	ErrCallbackUnknown = under(ErrHoldshort, "CallbackUnknown", "callback_unknown",

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// lastWord is for the call that withdraws the question or acknowledges its answer: whoever waits for it wants to go on.
+	// lastWord is for the call that withdraws the question or acknowledges its answer: whoever waits for it wants to
+	// go on.
 	lastWord = 2 * time.Second
 	heldFor  = 55 * time.Second
 	pace     = time.Second
@@ -24,8 +25,8 @@ const (
 
 // Ask asks and waits for the answer. The key that opens it is made here for this one question and is nowhere else.
 //
-// Restarts of the control plane are not noticed. When ctx ends, the question is withdrawn by a call that has a time of its
-// own of 2 s, and the error is ctx's.
+// Restarts of the control plane are not noticed. When ctx ends, the question is withdrawn by a call that has a time
+// of its own of 2 s, and the error is ctx's.
 func Ask(ctx context.Context, sender *core.Sender, question Question) (string, error) {
 	if err := question.Check(); err != nil {
 		return "", err
@@ -175,8 +176,8 @@ type members struct {
 func (a *asking) members() members {
 	asked := a.question
 	return members{
-		UniqueID: asked.UniqueID, MessageForUser: asked.Message, Kind: asked.Choices.Kind, Options: asked.Choices.Options,
-		YesLabel: asked.Choices.YesLabel, NoLabel: asked.Choices.NoLabel, TimeoutSeconds: asked.Timeout.Seconds(),
+		UniqueID: asked.UniqueID, MessageForUser: asked.Message, Kind: asked.Choices.Kind,
+		Options: asked.Choices.Options, YesLabel: asked.Choices.YesLabel, NoLabel: asked.Choices.NoLabel, TimeoutSeconds: asked.Timeout.Seconds(),
 		ExecutionID: asked.ExecutionID, PublicKey: a.lock.PublicKey(),
 	}
 }

@@ -90,7 +90,8 @@ func (q Question) Check() error {
 		return errs.Invalid("unique_id", "must be 1 to 128 of A-Z a-z 0-9 . _ ~ : -")
 	}
 	if strings.TrimSpace(q.Message) == "" || utf8.RuneCountInString(q.Message) > longestMessage {
-		return errs.Invalid("message_for_user", fmt.Sprintf("must be 1 to %d characters, not only spaces", longestMessage))
+		rule := fmt.Sprintf("must be 1 to %d characters, not only spaces", longestMessage)
+		return errs.Invalid("message_for_user", rule)
 	}
 	if q.Timeout < leastTime || q.Timeout > mostTime {
 		return errs.Invalid("timeout_seconds", "must be 5 to 1800; what may wait longer is a question for an approval")

@@ -44,7 +44,8 @@ func (s *Server) Start(handler http.HandlerFunc) {
 	go func(server *http.Server) { _ = server.Serve(listener) }(s.server)
 }
 
-// received hands a request over with its whole body: until that is read, a server does not see that its caller has gone.
+// received hands a request over with its whole body: until that is read, a server does not see that its caller has
+// gone.
 func received(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -66,7 +67,8 @@ func Settled(t testing.TB, before int) {
 	for runtime.NumGoroutine() > before {
 		if time.Now().After(until) {
 			stacks := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks)
 		}
 		time.Sleep(time.Millisecond)
 	}
