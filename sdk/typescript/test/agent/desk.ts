@@ -96,6 +96,13 @@ export class Desk {
     return made;
   }
 
+  /** As if the process had died before it could report. */
+  again(id: string): void {
+    const execution = this.execution(id);
+    execution.status = "running";
+    execution.reported = undefined;
+  }
+
   /** End an approval, and what follows for its run. */
   decide(approval: Approval, decision: string, more: { feedback?: string; response?: unknown } = {}): void {
     approval.status = decision;
@@ -229,7 +236,7 @@ export class Desk {
 
   #registered(body: Body): Reply {
     this.nodes.set(body["instance_id"] as string, { ...body, status: "ready" });
-    return { status: 200, body: { lease_seconds: 15, heartbeat_seconds: 5 } };
+    return { status: 200, body: { lease_seconds: 15, heartbeat_seconds: 0.2 } };
   }
 
   #beaten(body: Body): Reply {
