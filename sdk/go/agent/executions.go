@@ -58,16 +58,9 @@ func (a *Agent) Execution(
 // lifeOf goes on for some seconds after ctx, so that a run which has just ended can say so.
 func lifeOf(ctx context.Context) (life context.Context, end func()) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	timer := time.NewTimer(0)
-	<-timer.C
 	stop := context.AfterFunc(ctx, func() {
-		timer.Reset(lastReport)
-		select {
-		case <-timer.C:
-			cancel()
-		case <-life.Done():
-			timer.Stop()
-		}
+		_ = core.Sleep(life, lastReport)
+		cancel()
 	})
 	return life, func() { stop(); cancel() }
 }

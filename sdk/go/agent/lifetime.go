@@ -163,7 +163,7 @@ func closed(server *http.Server, served <-chan error) error {
 // control plane on this machine.
 func (a *Agent) reachableAt(address net.Addr) {
 	listening, err := netip.ParseAddrPort(address.String())
-	if err != nil || !core.IsHere(a.sender.BaseURL()) {
+	if err != nil || a.config.CallbackURL != "" || !core.IsHere(a.sender.BaseURL()) {
 		return
 	}
 	host := listening.Addr().Unmap()
@@ -175,7 +175,5 @@ func (a *Agent) reachableAt(address net.Addr) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.base == "" {
-		a.base = "http://" + netip.AddrPortFrom(host, listening.Port()).String()
-	}
+	a.base = "http://" + netip.AddrPortFrom(host, listening.Port()).String()
 }
