@@ -1,6 +1,6 @@
 // Wakes who waits for it, and stays rung until it is silenced.
 
-import { within } from "./signals.js";
+import { type Stopping, within } from "./signals.js";
 
 /** A bell. */
 export class Bell {
@@ -34,7 +34,7 @@ export class Bell {
   }
 
   /** Wait until it is rung, so many milliseconds at most. */
-  async heard(ms = Infinity, signal?: AbortSignal): Promise<void> {
+  async heard(ms = Infinity, signal?: Stopping): Promise<void> {
     await within(this.#rung, ms, signal);
   }
 }

@@ -11,7 +11,7 @@ import type { Reasoner, Reasoners } from "./reasoners.js";
 import { Run } from "./run.js";
 import type { Runner } from "./runner.js";
 import { RunState } from "./runState.js";
-import { within } from "./signals.js";
+import { type Stopping, within } from "./signals.js";
 
 const ENDING_MS = 1_000;
 const REMEMBERED = 10_000;
@@ -19,7 +19,7 @@ const REMEMBERED = 10_000;
 /** What keeps this process registered. */
 export interface Holder {
   /** Return once this process surely holds its runs. */
-  confirmed(signal: AbortSignal): Promise<void>;
+  confirmed(stopping: Stopping): Promise<void>;
   /** Give up a run whose code has ended. */
   handBack(run: HeldRun): void;
 }
@@ -125,7 +125,7 @@ export class Dispatches {
 
   #begin(reasoner: Reasoner, input: unknown, order: Order, before: Going | undefined): void {
     const { executionId, fence, storedSteps } = order;
-    const confirmed = (signal: AbortSignal) => this.holder?.confirmed(signal) ?? Promise.resolve();
+    const confirmed = (stopping: Stopping) => this.holder?.confirmed(stopping) ?? Promise.resolve();
     const start = { executionId, reasoner: reasoner.name, input, fence, storedSteps, confirmed };
     const state = new RunState(this.#runner.session, this.#runner.log, start);
     const seconds = order.timeLeft ?? reasoner.timeoutSeconds;

@@ -7,7 +7,7 @@ import { sleep, withTimeout } from "../timers.js";
 import { Bell } from "./bell.js";
 import { said } from "./ends.js";
 import type { Log } from "./log.js";
-import { within } from "./signals.js";
+import { type Stopping, within } from "./signals.js";
 
 /** How long an instance counts as alive after a sign of life, in seconds. */
 export const LEASE_S = 15;
@@ -86,9 +86,9 @@ export class Instance {
   }
 
   /** Return once the lease is surely held; a process that stood still for long must ask first. */
-  async confirmed(signal: AbortSignal): Promise<void> {
+  async confirmed(stopping: Stopping): Promise<void> {
     if (this.#known !== undefined && !this.#held) this.#wake.ring();
-    while (this.#known !== undefined && !this.#held && !this.#ended) await this.#turned.heard(Infinity, signal);
+    while (this.#known !== undefined && !this.#held && !this.#ended) await this.#turned.heard(Infinity, stopping);
   }
 
   /** Give up a run whose code has ended, together with those that end at the same time. */

@@ -12,7 +12,7 @@ import { FENCE_HEADER } from "./orders.js";
 import { newId } from "./random.js";
 import { Rounds } from "./rounds.js";
 import type { Session } from "./session.js";
-import { linked, within } from "./signals.js";
+import { linked, Stop, type Stopping, within } from "./signals.js";
 import { Steps } from "./steps.js";
 
 /** What is known of a run when its code begins. */
@@ -25,7 +25,7 @@ export interface RunStart {
   /** How many steps are kept; undefined when that is not known. */
   readonly storedSteps: number | undefined;
   /** Returns once this process surely holds the run. */
-  readonly confirmed?: (signal: AbortSignal) => Promise<void>;
+  readonly confirmed?: (stopping: Stopping) => Promise<void>;
 }
 
 /** A run in progress. */
@@ -48,7 +48,8 @@ export class RunState implements Asker {
   /** What the control plane said last. */
   status = "running";
   readonly #confirmed: RunStart["confirmed"];
-  readonly #stopped = new AbortController();
+  /** Stopped when the run's code may do nothing more, at its end too. */
+  readonly stopped = new Stop();
   readonly #abandoned = new AbortController();
   #waiting = 0;
 
@@ -69,11 +70,6 @@ export class RunState implements Asker {
     this.steps = new Steps(this);
     this.clock = new Clock(() => this.interrupt(new ExecutionTimedOut()));
     this.notes = new Notes(this.executionId, (message, tags, signal) => this.#keepNote(message, tags, signal), log);
-  }
-
-  /** Aborted when the run's code may do nothing more, at its end too. */
-  get stopped(): AbortSignal {
-    return this.#stopped.signal;
   }
 
   /** Aborted when nobody waits any more for what the run leaves behind. */
@@ -116,14 +112,14 @@ export class RunState implements Asker {
     if (this.end !== undefined) return;
     this.end = end;
     this.clock.end();
-    this.#stopped.abort(end);
+    this.stopped.abort(end);
     this.ending.abort(end);
   }
 
   /** Its code is over: what goes on of it gets no further. */
   close(): void {
     this.clock.end();
-    this.#stopped.abort(new NoExecution("this run is over; await what it starts before it returns"));
+    this.stopped.abort(new NoExecution("this run is over; await what it starts before it returns"));
   }
 
   /** Wait no longer for its code or its last words. */

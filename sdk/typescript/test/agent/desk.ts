@@ -132,7 +132,7 @@ export class Desk {
 
   /** Those of the approvals that are final. */
   final(ids: readonly string[]): Body[] {
-    return this.approvals.filter((each) => ids.includes(each.id) && each.status !== "pending").map((each) => this.#shownApproval(each));
+    return this.approvals.filter((each) => each.status !== "pending" && ids.includes(each.id)).map((each) => this.#shownApproval(each));
   }
 
   /** Answer a request; the fence is the one that it names. */
