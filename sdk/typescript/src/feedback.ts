@@ -3,7 +3,7 @@
 import type { PatientSender } from "./calling.js";
 import { checkedChoices, checkQuestion, type Choices, type FeedbackKind } from "./choices.js";
 import type { Call } from "./core.js";
-import { FeedbackEnded, FeedbackExpired, HoldshortError, NotFound, RequestIdUsed, UnreadableAnswer } from "./errors.js";
+import { FeedbackEnded, FeedbackExpired, HoldshortError, NotFound, RequestIdUsed } from "./errors.js";
 import { askFeedback, endFeedback, feedbackAnswer, type FeedbackAnswer, type FeedbackAsked } from "./routes.js";
 import { newLock, type Lock } from "./seals.js";
 import { deadline, sleep, withTimeout, type Deadline } from "./timers.js";
@@ -158,13 +158,9 @@ class Waiting {
   }
 
   async #opened(said: FeedbackAnswer): Promise<string> {
-    try {
-      const answer = await this.#lock.open(this.#question.uniqueId, said.sealed?.enc ?? "", said.sealed?.ct ?? "");
-      this.#stands = true;
-      return answer;
-    } catch (error) {
-      throw error instanceof UnreadableAnswer && this.#used ? this.#used : error;
-    }
+    const answer = await this.#lock.open(this.#question.uniqueId, said.sealed?.enc ?? "", said.sealed?.ct ?? "");
+    this.#stands = true;
+    return answer;
   }
 
   /**
@@ -173,7 +169,8 @@ class Waiting {
    * A control plane that knows nothing of the question is asked again. An id that is used up may be this very
    * question's, answered while the reply to its asking was lost: then the answer opens with this key alone.
    *
-   * Throws the error when it is any other one.
+   * Throws the error when it is any other one. An answer under a used-up id that does not open is another question's:
+   * then it is the id's refusal that is thrown.
    */
   #refused(error: HoldshortError): void {
     if (this.#used) throw this.#used;

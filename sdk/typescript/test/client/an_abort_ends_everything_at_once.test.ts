@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { onAbort } from "../../src/aborts.js";
 import { ApprovalClient } from "../../src/index.js";
 import { Slots } from "../../src/slots.js";
 import { sleep, TimeIsUp, withTimeout } from "../../src/timers.js";
@@ -130,6 +131,17 @@ test("work within a time ends by the time, by the caller or by itself, and leave
   assert.equal(await withTimeout(1e12, new AbortController().signal, async () => 7), 7);
   await assert.rejects(sleep(1e12, controller.signal), (error) => error === WHY);
   // Were a timer left, this file's process would not end by itself.
+});
+
+test("who waits no more is not told", () => {
+  const controller = new AbortController();
+  const told: number[] = [];
+  const tell = (): number => told.push(told.length);
+  const forgets = [onAbort(controller.signal, tell), onAbort(controller.signal, tell), onAbort(undefined, tell)];
+  forgets[0]?.();
+  controller.abort(WHY);
+  for (const forget of forgets) forget();
+  assert.deepEqual(told, [0]);
 });
 
 test("a place in a queue is given up, and nobody else's is lost", async () => {

@@ -79,6 +79,7 @@ test("a control plane that lost the question is asked again with the same key, o
   assert.equal(plane.seen[0]?.body, plane.seen[2]?.body);
   const twice = await started(t, () => [registered, lost, registered, lost, () => problem(404, "request_not_found")]);
   await assert.rejects(ask(twice), sdk.NotFound);
+  assert.deepEqual(twice.lines, [ASK, ANSWER, ASK, ANSWER, END]);
 });
 
 test("an answer that came while the reply to the asking was lost is this question's own", async (t) => {
