@@ -62,7 +62,11 @@ export class Performer {
   }
 
   async #pause(args: Args): Promise<unknown> {
-    const options = { ...named(args, QUESTION), form: formOf(args["form"]), timeoutMs: milliseconds(args, "timeout_seconds") };
+    const options = {
+      ...named(args, QUESTION),
+      form: formOf(args["form"]),
+      timeoutMs: milliseconds(args, "timeout_seconds"),
+    };
     return toldResult(await this.#agent.pause(options as PauseOptions));
   }
 
@@ -111,7 +115,10 @@ export class Performer {
   }
 
   async #waitForResume(args: Args, signal: AbortSignal): Promise<unknown> {
-    const options = { ...named(args, { execution_id: "executionId" }), timeoutMs: milliseconds(args, "timeout_seconds") };
+    const options = {
+      ...named(args, { execution_id: "executionId" }),
+      timeoutMs: milliseconds(args, "timeout_seconds"),
+    };
     return toldResult(await this.#agent.waitForResume(text(args, "approval_request_id"), { ...options, signal }));
   }
 }

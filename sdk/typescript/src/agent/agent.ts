@@ -176,8 +176,8 @@ export class Agent {
    * an id asks its n-th round; one that threw, or was given up, does not count, so that trying again finds the same
    * question. Restarts of the control plane are not noticed.
    *
-   * @returns what was decided: ask `result.approved`. A rejection is returned too: the code goes on, but can ask nothing
-   *   new.
+   * @returns what was decided: ask `result.approved`. A rejection is returned too: the code goes on, but can ask
+   *   nothing new.
    * @throws {NoExecution} outside a run, without `executionId`.
    * @throws {ExecutionFinished} the run is over, so nothing new can be asked.
    * @throws {RequestConflict} the id stands for another payload, form or `onExpiry`.

@@ -67,7 +67,12 @@ export class Outsider implements Asker {
  * @param question without round and callback, which are added here.
  * @param manner how it is waited for; when the time is up the server is asked to expire it.
  */
-export async function pause(asker: Asker, key: Key, question: RequestApprovalPayload, manner: Manner): Promise<ApprovalResult> {
+export async function pause(
+  asker: Asker,
+  key: Key,
+  question: RequestApprovalPayload,
+  manner: Manner,
+): Promise<ApprovalResult> {
   const { registry } = asker.session;
   const entry = registry.register(key);
   let result: ApprovalResult;
@@ -127,7 +132,13 @@ export function patienceUntil(until: Deadline): number | null {
 }
 
 /** Ask; where this agent may not be called back, ask without an address and wait by the held call alone. */
-async function ask(asker: Asker, key: Key, question: RequestApprovalPayload, entry: Pause, manner: Manner): Promise<Asked> {
+async function ask(
+  asker: Asker,
+  key: Key,
+  question: RequestApprovalPayload,
+  entry: Pause,
+  manner: Manner,
+): Promise<Asked> {
   const { callbackURL, until, signal } = manner;
   const options = { patienceMs: patienceUntil(until), signal };
   const plain = { ...question, round: key.round };
@@ -185,4 +196,3 @@ async function expired(asker: Asker, approvalId: string, signal: AbortSignal | u
   const stands = await asker.send(expire(approvalId), { patienceMs: LAST_WORD_MS, signal });
   return resultOf(stands, stands.executionId);
 }
-

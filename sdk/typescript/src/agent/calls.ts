@@ -73,7 +73,9 @@ export class Calls {
       this.#going.delete(going);
       if (executionId !== undefined) this.#named.delete(executionId);
     };
-    const answered = Promise.resolve().then(() => this.#run(going, reasoner, input, executionId)).finally(left);
+    const answered = Promise.resolve()
+      .then(() => this.#run(going, reasoner, input, executionId))
+      .finally(left);
     const going: Going = { name: reasoner.name, answered, state: undefined };
     this.#going.add(going);
     if (executionId !== undefined) this.#named.set(executionId, going);

@@ -151,7 +151,8 @@ export class Dispatches {
     } catch (error) {
       // Stopped while it told its end: if that was not heard it ends elsewhere, else there is nothing to take.
       const given = error instanceof HandedBack || state.abandoned.aborted;
-      if (given && state.fence !== undefined) this.holder?.handBack({ executionId: state.executionId, fence: state.fence });
+      if (given && state.fence !== undefined)
+        this.holder?.handBack({ executionId: state.executionId, fence: state.fence });
       this.#tell(state, reasoner, error);
     }
   }

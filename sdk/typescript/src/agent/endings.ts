@@ -1,13 +1,6 @@
 // How a run ended, as the answer to the call that started it.
 
-import {
-  ExecutionCancelled,
-  HandedBack,
-  HoldshortError,
-  KeyRefused,
-  RunEnded,
-  WrongScope,
-} from "../errors.js";
+import { ExecutionCancelled, HandedBack, HoldshortError, KeyRefused, RunEnded, WrongScope } from "../errors.js";
 import type { Execution } from "../runWire.js";
 import type { Answered } from "./answers.js";
 import { problem, stopping } from "./answers.js";
@@ -34,7 +27,8 @@ export function notSucceeded(state: RunState, error: unknown): Answered {
 export function notStarted(error: unknown): Answered {
   if (error instanceof HandedBack) return stopping(error);
   if (error instanceof RunEnded) return problem(409, error.code, error.message, { execution_status: "cancelled" });
-  if (!(error instanceof HoldshortError)) return problem(500, "internal_error", error instanceof Error ? error.name : "Error");
+  if (!(error instanceof HoldshortError))
+    return problem(500, "internal_error", error instanceof Error ? error.name : "Error");
   const { execution, ...details } = error.details;
   if (execution !== undefined) return asItEnded(execution as Execution);
   // The key that was refused is this agent's own, not its caller's.

@@ -43,7 +43,9 @@ export function formOf({ kind, options, schema, yesLabel, noLabel }: Choosing): 
   if ((kind as string) === "secret") {
     throw invalid("kind", "must not be secret, as the answer is kept; humanFeedback asks for what leaves no trace");
   }
-  const choices = checkedChoices(kind === undefined ? { options, yesLabel, noLabel } : { kind, options, yesLabel, noLabel });
+  const choices = checkedChoices(
+    kind === undefined ? { options, yesLabel, noLabel } : { kind, options, yesLabel, noLabel },
+  );
   return { kind: choices.kind, options: choices.options, yesLabel, noLabel };
 }
 

@@ -170,7 +170,8 @@ export class Instance {
   }
 
   #unknown(draining: boolean): false {
-    if (!draining) this.#host.log.warn("give a callbackURL: without one the control plane does not know where this agent is");
+    if (!draining)
+      this.#host.log.warn("give a callbackURL: without one the control plane does not know where this agent is");
     return false;
   }
 
@@ -187,7 +188,8 @@ export class Instance {
     this.#failures += 1;
     const doing = this.#registered ? "give a sign of life" : "register";
     if (error instanceof NotAuthorised) {
-      if (!this.#saidRefused) log.error(`the control plane refuses that this agent should ${doing}, trying on: ${said(error)}`);
+      if (!this.#saidRefused)
+        log.error(`the control plane refuses that this agent should ${doing}, trying on: ${said(error)}`);
       this.#saidRefused = true;
     } else if (this.#failures === 1) log.warn(`could not ${doing} at the control plane, trying on: ${said(error)}`);
     const delay = delayAfter(undefined, this.#failures, Math.random());

@@ -97,7 +97,10 @@ export async function feedbackFrom(
   });
 }
 
-function mannerOf(runner: Runner, options: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined }): Manner {
+function mannerOf(
+  runner: Runner,
+  options: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
+): Manner {
   return { callbackURL: runner.callbackTarget(), until: deadline(options.timeoutMs), signal: options.signal };
 }
 

@@ -97,7 +97,8 @@ export class RunState implements Asker {
   async sendLast<T>(call: Call<T>, options: SendOptions = {}): Promise<T> {
     for (;;) {
       const { fence } = this;
-      const fenced = fence === undefined ? call : { ...call, headers: { ...call.headers, [FENCE_HEADER]: String(fence) } };
+      const fenced =
+        fence === undefined ? call : { ...call, headers: { ...call.headers, [FENCE_HEADER]: String(fence) } };
       try {
         return await this.session.sender.send(fenced, { patienceMs: null, ...options });
       } catch (error) {

@@ -54,11 +54,13 @@ export async function linked<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const inner = new AbortController();
-  const removals = signals.filter((signal) => signal !== undefined).map((signal) => {
-    const aborted = (): void => inner.abort(signal.reason);
-    if (signal.aborted) aborted();
-    return listening(signal, aborted);
-  });
+  const removals = signals
+    .filter((signal) => signal !== undefined)
+    .map((signal) => {
+      const aborted = (): void => inner.abort(signal.reason);
+      if (signal.aborted) aborted();
+      return listening(signal, aborted);
+    });
   try {
     inner.signal.throwIfAborted();
     return await work(inner.signal);

@@ -70,7 +70,9 @@ export class Steps {
     const names = this.#book.leftOver;
     if (names.length === 0) return;
     const told = names.slice(0, 10).map((name) => JSON.stringify(name));
-    this.#run.log.warn(`${this.#run.executionId} did not ask for ${names.length} of its stored steps: ${told.join(", ")}`);
+    this.#run.log.warn(
+      `${this.#run.executionId} did not ask for ${names.length} of its stored steps: ${told.join(", ")}`,
+    );
   }
 
   async #found(ticket: Ticket, fn: () => unknown): Promise<unknown> {
@@ -126,7 +128,7 @@ export class Steps {
   async #open(): Promise<void> {
     if (this.#run.storedSteps === 0) return;
     const stored: Step[] = [];
-    for (let after: number | null = 0; after !== null; ) {
+    for (let after: number | null = 0; after !== null;) {
       const page: StepPage = await this.#run.send(listSteps(this.#run.executionId, after));
       stored.push(...page.steps);
       after = page.nextAfter;
@@ -134,7 +136,6 @@ export class Steps {
     this.#book.open(stored);
   }
 }
-
 
 function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;

@@ -61,7 +61,7 @@ async function told(registry: Registry, body: object): Promise<unknown> {
   return (await receive(registry, new Headers(signed), bytes)).body;
 }
 
-test("a callback that comes again after its pause has ended is still said to be resolved, and changes nothing", async () => {
+test("a callback that comes again after its pause has ended is resolved, and changes nothing", async () => {
   const registry = new Registry(() => SECRET);
   const pause = registry.register(KEY);
   assert.deepEqual(await told(registry, DECIDED), { resolved: true });

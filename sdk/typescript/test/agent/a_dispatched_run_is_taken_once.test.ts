@@ -86,9 +86,17 @@ test("a cancellation of an earlier dispatch does not reach the later one", async
 });
 
 test("the instance registers what it serves, and again when it counts as unknown", async (context) => {
-  const { plane, agent, url } = await scene(context, (served) => {
-    served.reasoner("review", { timeoutSeconds: 60, resume: "at_start" }, async () => (await served.pause()).decision);
-  }, { version: "1.2.3", maxConcurrent: 5 });
+  const { plane, agent, url } = await scene(
+    context,
+    (served) => {
+      served.reasoner(
+        "review",
+        { timeoutSeconds: 60, resume: "at_start" },
+        async () => (await served.pause()).decision,
+      );
+    },
+    { version: "1.2.3", maxConcurrent: 5 },
+  );
   const [registered] = plane.sent("/nodes/register");
   const { instance_id: _, ...said } = registered?.body ?? {};
   assert.deepEqual(said, {

@@ -29,11 +29,19 @@ test("a short-lived question is asked in the name of its run, and its time is no
   const { plane, url } = await scene(context, (agent) => {
     const options = { timeoutSeconds: 0.1 };
     agent.reasoner("ask", options, () => agent.humanFeedback("The code?", { uniqueId: "u", kind: "secret" }));
-    agent.reasoner("work", options, (_, run) => new Promise((resolve) => {
-      run.signal.addEventListener("abort", resolve, { once: true });
-    }));
+    agent.reasoner(
+      "work",
+      options,
+      (_, run) =>
+        new Promise((resolve) => {
+          run.signal.addEventListener("abort", resolve, { once: true });
+        }),
+    );
   });
-  keepsQuestion(plane, answer.opened.then(() => "123456"));
+  keepsQuestion(
+    plane,
+    answer.opened.then(() => "123456"),
+  );
   await plane.dispatch(url, "ask", "run-1");
   await plane.until(() => plane.sent("/answer").length > 0);
   await plane.dispatch(url, "work", "run-2");
@@ -56,7 +64,7 @@ test("a run that is cancelled withdraws its question", async (context) => {
   await plane.until(question.withdrawn);
 });
 
-test("notes are kept in order before the end is told, and one that is refused takes no other along", async (context) => {
+test("notes are kept in order before the end is told, and a refused one takes no other along", async (context) => {
   const { plane, url } = await scene(context, (agent) => {
     agent.reasoner("work", (_, run) => {
       for (const word of ["one", "two", "three"]) run.note(word, ["tag"]);
@@ -65,12 +73,21 @@ test("notes are kept in order before the end is told, and one that is refused ta
     });
   });
   plane.instead.push(({ path, body }) =>
-    path.endsWith("/notes") && body["message"] === "two" ? { status: 422, body: { error: "invalid_field" } } : undefined,
+    path.endsWith("/notes") && body["message"] === "two"
+      ? { status: 422, body: { error: "invalid_field" } }
+      : undefined,
   );
   await plane.dispatch(url, "work", "run-1");
   await plane.ended("run-1");
   const { notes } = plane.desk.execution("run-1");
-  assert.deepEqual(notes.map(({ message, tags }) => [message, tags]), [["one", ["tag"]], ["three", ["tag"]], ["four", []]]);
+  assert.deepEqual(
+    notes.map(({ message, tags }) => [message, tags]),
+    [
+      ["one", ["tag"]],
+      ["three", ["tag"]],
+      ["four", []],
+    ],
+  );
   const paths = plane.seen.map(({ path }) => path);
   assert.ok(paths.lastIndexOf("/executions/run-1/notes") < paths.indexOf("/executions/run-1/status"));
   assert.equal(base64(utf8("")), "");

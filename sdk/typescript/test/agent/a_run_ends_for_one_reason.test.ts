@@ -56,12 +56,16 @@ test("a cancellation reaches code that awaits a step which goes on", async (cont
 });
 
 test("a question that an operator's cancellation took back ends the run", async (context) => {
-  const { plane, url } = await scene(context, (agent) => {
-    agent.reasoner("review", async () => {
-      await agent.pause({ approvalRequestId: "q" }).catch(() => "swallowed");
-      return "went on";
-    });
-  }, { callback: "pull" });
+  const { plane, url } = await scene(
+    context,
+    (agent) => {
+      agent.reasoner("review", async () => {
+        await agent.pause({ approvalRequestId: "q" }).catch(() => "swallowed");
+        return "went on";
+      });
+    },
+    { callback: "pull" },
+  );
   await plane.dispatch(url, "review", "run-1");
   await plane.pending("run-1");
   plane.desk.cancel(plane.desk.execution("run-1"), "by an operator");
@@ -106,7 +110,9 @@ test("every call of a dispatched run names its fence, and no other call does", a
     assert.equal(seen?.headers["x-holdshort-fence"], "7", ending);
   }
   await agent.execution("run-2", null, (run) => run.step("s", () => 1));
-  assert.ok(plane.seen.filter(({ path }) => path.includes("run-2")).every(({ headers }) => !("x-holdshort-fence" in headers)));
+  assert.ok(
+    plane.seen.filter(({ path }) => path.includes("run-2")).every(({ headers }) => !("x-holdshort-fence" in headers)),
+  );
 });
 
 test("a time limit ends work, and stands still while the run waits for people", async (context) => {
@@ -133,12 +139,15 @@ test("a time limit ends work, and stands still while the run waits for people", 
   assert.equal((await plane.ended("run-1")).reported["result"], "approved");
 });
 
-test("the time that is left goes before the reasoner's own limit, and the control plane may end it too", async (context) => {
+test("the time that is left goes before the reasoner's own limit, and may be ended from outside", async (context) => {
   const { plane, url } = await scene(context, (agent) => {
-    agent.reasoner("work", { timeoutSeconds: 1000 }, (_, run) =>
-      new Promise((resolve) => {
-        run.signal.addEventListener("abort", resolve, { once: true });
-      }),
+    agent.reasoner(
+      "work",
+      { timeoutSeconds: 1000 },
+      (_, run) =>
+        new Promise((resolve) => {
+          run.signal.addEventListener("abort", resolve, { once: true });
+        }),
     );
   });
   await plane.dispatch(url, "work", "run-1", { headers: { "x-holdshort-time-left": "0.05" } });
@@ -154,7 +163,13 @@ test("a run that fails says why, whatever it throws", async (context) => {
       throw new Error("no words");
     },
   };
-  const thrown: unknown[] = [new TypeError("no such thing"), "just words", undefined, unspeakable, new Error("half \ud800 and \0")];
+  const thrown: unknown[] = [
+    new TypeError("no such thing"),
+    "just words",
+    undefined,
+    unspeakable,
+    new Error("half \ud800 and \0"),
+  ];
   const { plane, url } = await scene(context, (agent) => {
     agent.reasoner("fail", (input: { readonly which: number }) => {
       throw thrown[input.which];
@@ -220,7 +235,10 @@ test("a run that the program starts itself can be continued under its id, and en
     agent.note("inside");
   });
   await plane.until(() => plane.sent("/notes").length === 1);
-  await assert.rejects(agent.execution("run-2", null, () => Promise.reject(new Error("boom"))), /boom/);
+  await assert.rejects(
+    agent.execution("run-2", null, () => Promise.reject(new Error("boom"))),
+    /boom/,
+  );
   assert.equal(plane.desk.execution("run-2").reported?.["status"], "failed");
   assert.ok(!(RunEnded.prototype instanceof Error && did > 1));
 });

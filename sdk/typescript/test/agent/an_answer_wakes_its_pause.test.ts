@@ -6,12 +6,16 @@ import { scene } from "./support.js";
 
 for (const callback of ["push", "pull", "auto"] satisfies Callback[]) {
   test(`a pause is resumed where answers come by ${callback}`, async (context) => {
-    const { plane, url } = await scene(context, (agent) => {
-      agent.reasoner("review", async () => {
-        const result = await agent.pause({ approvalRequestId: "q", title: "Pay?", payload: { amount: 3 } });
-        return [result.decision, result.approved, result.feedback, result.data, result.round];
-      });
-    }, { callback });
+    const { plane, url } = await scene(
+      context,
+      (agent) => {
+        agent.reasoner("review", async () => {
+          const result = await agent.pause({ approvalRequestId: "q", title: "Pay?", payload: { amount: 3 } });
+          return [result.decision, result.approved, result.feedback, result.data, result.round];
+        });
+      },
+      { callback },
+    );
     assert.equal((await plane.dispatch(url, "review", "run-1")).status, 202);
     const approval = await plane.pending("run-1");
     assert.equal(approval.callbackUrl !== undefined, callback !== "pull");
@@ -24,9 +28,13 @@ for (const callback of ["push", "pull", "auto"] satisfies Callback[]) {
 }
 
 test("an answer that comes before the reply to its ask is not lost", async (context) => {
-  const { plane, url } = await scene(context, (agent) => {
-    agent.reasoner("review", async () => (await agent.pause({ approvalRequestId: "q" })).decision);
-  }, { callback: "push" });
+  const { plane, url } = await scene(
+    context,
+    (agent) => {
+      agent.reasoner("review", async () => (await agent.pause({ approvalRequestId: "q" })).decision);
+    },
+    { callback: "push" },
+  );
   plane.instead.push(async ({ path, method, body, headers }) => {
     if (!path.endsWith("/request-approval")) return undefined;
     const reply = plane.desk.answer(method, path, body, Number(headers["x-holdshort-fence"]));
@@ -58,12 +66,18 @@ test("a push and a held call that bring the same answer wake a pause once", asyn
 });
 
 test("one held call serves all pauses of a process", async (context) => {
-  const { plane, url } = await scene(context, (agent) => {
-    agent.reasoner("review", async () => (await agent.pause({ approvalRequestId: "q" })).decision);
-  }, { callback: "pull" });
+  const { plane, url } = await scene(
+    context,
+    (agent) => {
+      agent.reasoner("review", async () => (await agent.pause({ approvalRequestId: "q" })).decision);
+    },
+    { callback: "pull" },
+  );
   const runs = Array.from({ length: 30 }, (_, at) => `run-${at}`);
   await Promise.all(runs.map((run) => plane.dispatch(url, "review", run)));
-  await plane.until(() => plane.sent("/approvals/wait").some(({ body }) => (body["approval_ids"] as string[]).length === 30));
+  await plane.until(() =>
+    plane.sent("/approvals/wait").some(({ body }) => (body["approval_ids"] as string[]).length === 30),
+  );
   for (const approval of plane.desk.approvals) plane.desk.decide(approval, "approved");
   await Promise.all(runs.map((run) => plane.ended(run)));
   assert.ok(plane.sent("/approvals/wait").length < 15);
@@ -74,7 +88,9 @@ test("an agent that may not be called back waits by the held call alone", async 
     agent.reasoner("review", async () => (await agent.pause({ approvalRequestId: "q" })).decision);
   });
   plane.instead.push(({ path, body }) =>
-    path.endsWith("/request-approval") && body["callback_url"] !== undefined ? refused(422, "callback_url_refused") : undefined,
+    path.endsWith("/request-approval") && body["callback_url"] !== undefined
+      ? refused(422, "callback_url_refused")
+      : undefined,
   );
   await plane.dispatch(url, "review", "run-1");
   const approval = await plane.pending("run-1");

@@ -86,12 +86,27 @@ test("what makes no sense is refused with the status and the code that Python's 
     ["/reasoners/work", { method: "POST", body: new Uint8Array([0x22, 0xff, 0x22]) }, 400, "invalid_body"],
     ["/webhooks/approval", { method: "POST", body: "{}" }, 400, "invalid_body"],
     ["/reasoners/work", { method: "POST", body: "1".repeat(MIB + 1) }, 413, "body_too_large"],
-    ["/reasoners/work", { method: "POST", body: "1".repeat(8 * MIB + 1), headers: { ...fence, ...run } }, 413, "body_too_large"],
+    [
+      "/reasoners/work",
+      { method: "POST", body: "1".repeat(8 * MIB + 1), headers: { ...fence, ...run } },
+      413,
+      "body_too_large",
+    ],
     ["/reasoners/work", { method: "POST", headers: { "x-execution-id": "a b" } }, 422, "invalid_input"],
     ["/reasoners/work", { method: "POST", headers: fence }, 422, "invalid_input"],
     ["/reasoners/work", { method: "POST", headers: { ...run, "x-holdshort-fence": "one" } }, 422, "invalid_input"],
-    ["/reasoners/work", { method: "POST", headers: { ...run, ...fence, "x-holdshort-steps": "1.5" } }, 422, "invalid_input"],
-    ["/reasoners/work", { method: "POST", headers: { ...run, ...fence, "x-holdshort-time-left": "inf" } }, 422, "invalid_input"],
+    [
+      "/reasoners/work",
+      { method: "POST", headers: { ...run, ...fence, "x-holdshort-steps": "1.5" } },
+      422,
+      "invalid_input",
+    ],
+    [
+      "/reasoners/work",
+      { method: "POST", headers: { ...run, ...fence, "x-holdshort-time-left": "inf" } },
+      422,
+      "invalid_input",
+    ],
   ];
   for (const [path, init, status, error] of cases) {
     const answer = await fetch(url + path, init);
@@ -125,9 +140,13 @@ test("a body that never ends is answered, and its connection cut", async (contex
 });
 
 test("health says what is served and whether the control plane knows it", async (context) => {
-  const { url } = await scene(context, (agent) => {
-    agent.reasoner("work", { timeoutSeconds: 5 }, () => 1);
-  }, { version: "2" });
+  const { url } = await scene(
+    context,
+    (agent) => {
+      agent.reasoner("work", { timeoutSeconds: 5 }, () => 1);
+    },
+    { version: "2" },
+  );
   const answer = await fetch(`${url}/health`);
   assert.deepEqual(await answer.json(), {
     status: "ok",

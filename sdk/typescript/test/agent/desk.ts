@@ -132,7 +132,9 @@ export class Desk {
 
   /** Those of the approvals that are final. */
   final(ids: readonly string[]): Body[] {
-    return this.approvals.filter((each) => each.status !== "pending" && ids.includes(each.id)).map((each) => this.#shownApproval(each));
+    return this.approvals
+      .filter((each) => each.status !== "pending" && ids.includes(each.id))
+      .map((each) => this.#shownApproval(each));
   }
 
   /** Answer a request; the fence is the one that it names. */
@@ -156,7 +158,9 @@ export class Desk {
 
   #shown(id: string): Reply {
     const execution = this.executions.get(id);
-    return execution === undefined ? refused(404, "execution_not_found") : { status: 200, body: this.#shownExecution(execution) };
+    return execution === undefined
+      ? refused(404, "execution_not_found")
+      : { status: 200, body: this.#shownExecution(execution) };
   }
 
   #reported(id: string, body: Body): Reply {
@@ -174,7 +178,8 @@ export class Desk {
   #kept(id: string, body: Body): Reply {
     const { steps, status, reason } = this.execution(id);
     const before = steps.find((step) => step["name"] === body["name"] && step["occurrence"] === body["occurrence"]);
-    if (before !== undefined) return before["previous"] === body["previous"] ? { status: 200, body: before } : conflict("step_mismatch");
+    if (before !== undefined)
+      return before["previous"] === body["previous"] ? { status: 200, body: before } : conflict("step_mismatch");
     if (isFinal({ status })) return conflict("invalid_state", { execution_status: status, status_reason: reason });
     const step = { ...body, position: steps.length + 1, at: "2026-01-01T00:00:00Z" };
     steps.push(step);
@@ -193,8 +198,11 @@ export class Desk {
     const execution = this.execution(id);
     const requestId = body["approval_request_id"] as string;
     const round = body["round"] as number;
-    const before = this.approvals.find((each) => each.executionId === id && each.requestId === requestId && each.round === round);
-    if (before === undefined && isFinal(execution)) return conflict("invalid_state", { execution_status: execution.status });
+    const before = this.approvals.find(
+      (each) => each.executionId === id && each.requestId === requestId && each.round === round,
+    );
+    if (before === undefined && isFinal(execution))
+      return conflict("invalid_state", { execution_status: execution.status });
     const approval = before ?? this.#opened(id, requestId, round, body);
     approval.callbackUrl = body["callback_url"] as string | undefined;
     approval.callbackSecret = body["callback_secret"] as string | undefined;
@@ -211,13 +219,19 @@ export class Desk {
 
   #status(id: string, body: Body): Reply {
     const wanted = body["approval_request_id"];
-    const found = this.approvals.filter((each) => each.executionId === id && (wanted === undefined || each.requestId === wanted)).at(-1);
-    return found === undefined ? refused(404, "no_approval_request") : { status: 200, body: this.#shownApproval(found) };
+    const found = this.approvals
+      .filter((each) => each.executionId === id && (wanted === undefined || each.requestId === wanted))
+      .at(-1);
+    return found === undefined
+      ? refused(404, "no_approval_request")
+      : { status: 200, body: this.#shownApproval(found) };
   }
 
   #listed(body: Body): Reply {
     const { approval_request_id: wanted, status } = body;
-    const found = this.approvals.filter((each) => each.requestId === wanted && (status === undefined || each.status === status));
+    const found = this.approvals.filter(
+      (each) => each.requestId === wanted && (status === undefined || each.status === status),
+    );
     return { status: 200, body: { approvals: found.map((each) => this.#shownApproval(each)), next_cursor: null } };
   }
 

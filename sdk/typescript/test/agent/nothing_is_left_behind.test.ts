@@ -25,28 +25,36 @@ async function script(context: TestContext, plane: Plane, text: string): Promise
 
 test("a script whose run has ended ends by itself", async (context) => {
   const plane = await Plane.start(context);
-  const ran = script(context, plane, `
+  const ran = script(
+    context,
+    plane,
+    `
     const agent = new Agent({ nodeId: "node-1", callback: "pull" });
-    const result = await agent.execution("run-1", null, async () => (await agent.pause({ approvalRequestId: "q" })).decision);
-    console.log(result);
-  `);
+    const result = await agent.execution("run-1", null, () => agent.pause({ approvalRequestId: "q" }));
+    console.log(result.decision);
+  `,
+  );
   await plane.decide(await plane.pending("run-1"), "approved");
   assert.deepEqual(await ran, [0, "approved\n"]);
 });
 
 test("an agent that was stopped keeps no process alive", async (context) => {
   const plane = await Plane.start(context);
-  const [code] = await script(context, plane, `
+  const [code] = await script(
+    context,
+    plane,
+    `
     const agent = new Agent({ nodeId: "node-1" });
     const served = await serve(agent, { port: 0 });
     await agent.whenRegistered();
     await served.stop();
-  `);
+  `,
+  );
   assert.equal(code, 0);
   assert.equal(plane.desk.nodes.size, 0);
 });
 
-test("the end of a run that nobody awaits is not the end of a served process, and another error is", async (context) => {
+test("an end of a run that nobody awaits is not that of a served process, and another error is", async (context) => {
   const plane = await Plane.start(context);
   const program = (thrown: string): string => `
     const agent = new Agent({ nodeId: "node-1" });
@@ -65,7 +73,9 @@ test("the end of a run that nobody awaits is not the end of a served process, an
     await served.stop();
     console.log("still there");
   `;
-  plane.instead.push(({ path }) => (path === "/count" ? { status: 200, body: { asked: plane.desk.approvals.length } } : undefined));
+  plane.instead.push(({ path }) =>
+    path === "/count" ? { status: 200, body: { asked: plane.desk.approvals.length } } : undefined,
+  );
   const [code, said] = await script(context, plane, program(""));
   assert.equal(code, 0);
   assert.match(said, /still there/);
@@ -84,7 +94,9 @@ test("a thousand pauses leave no listener, no timer and no question behind", asy
   const { plane, agent } = await scene(context, () => undefined, { callback: "pull" });
   const many = Array.from({ length: 1000 }, (_, at) => at);
   const run = agent.execution("run-1", null, async () => {
-    const results = await Promise.all(many.map((at) => agent.pause({ approvalRequestId: `q${at}`, timeoutMs: 2 ** 33 })));
+    const results = await Promise.all(
+      many.map((at) => agent.pause({ approvalRequestId: `q${at}`, timeoutMs: 2 ** 33 })),
+    );
     return results.filter((result) => result.approved).length;
   });
   await plane.until(() => plane.desk.approvals.length === 1000);
@@ -95,8 +107,13 @@ test("a thousand pauses leave no listener, no timer and no question behind", asy
 
 test("a key that is refused while a run waits gives the run up, and decides nothing", async (context) => {
   const { plane, agent } = await scene(context, () => undefined, { callback: "pull" });
-  plane.instead.push(({ path }) => (path === "/approvals/wait" ? { status: 401, body: { error: "invalid_key", message: "ended" } } : undefined));
-  await assert.rejects(agent.execution("run-1", null, () => agent.pause({ approvalRequestId: "q" })), AccessLost);
+  plane.instead.push(({ path }) =>
+    path === "/approvals/wait" ? { status: 401, body: { error: "invalid_key", message: "ended" } } : undefined,
+  );
+  await assert.rejects(
+    agent.execution("run-1", null, () => agent.pause({ approvalRequestId: "q" })),
+    AccessLost,
+  );
   assert.equal(plane.desk.approvals[0]?.status, "pending");
   assert.deepEqual(plane.sent("/run-1/status"), []);
 });

@@ -64,7 +64,9 @@ export class Plane {
 
   /** The pending approval of a run, once there is one. */
   pending(executionId: string): Promise<Approval> {
-    return this.until(() => this.desk.approvals.find((each) => each.executionId === executionId && each.status === "pending"));
+    return this.until(() =>
+      this.desk.approvals.find((each) => each.executionId === executionId && each.status === "pending"),
+    );
   }
 
   /** The run once its code has reported its end. */
@@ -76,7 +78,11 @@ export class Plane {
   }
 
   /** Decide, and push it to where the approval says; `pushed` is what the agent answered. */
-  async decide(approval: Approval, decision: string, more: { feedback?: string; response?: unknown } = {}): Promise<unknown> {
+  async decide(
+    approval: Approval,
+    decision: string,
+    more: { feedback?: string; response?: unknown } = {},
+  ): Promise<unknown> {
     this.desk.decide(approval, decision, more);
     return await this.push(approval);
   }
@@ -103,7 +109,11 @@ export class Plane {
       "x-holdshort-steps": String(execution.steps.length),
       ...more.headers,
     };
-    return await fetch(`${agent}/reasoners/${reasoner}`, { method: "POST", headers, body: JSON.stringify(execution.input) });
+    return await fetch(`${agent}/reasoners/${reasoner}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(execution.input),
+    });
   }
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -112,7 +122,12 @@ export class Plane {
     const text = Buffer.concat(chunks).toString();
     const url = new URL(request.url ?? "/", this.url);
     const body = { ...Object.fromEntries(url.searchParams), ...(text === "" ? {} : (JSON.parse(text) as Body)) };
-    const seen = { method: request.method ?? "", path: url.pathname.replace("/api/v1", ""), headers: request.headers, body };
+    const seen = {
+      method: request.method ?? "",
+      path: url.pathname.replace("/api/v1", ""),
+      headers: request.headers,
+      body,
+    };
     this.seen.push(seen);
     this.desk.change();
     const gone = new Promise<void>((resolve) => {

@@ -27,7 +27,12 @@ test("a run whose process is killed does no step twice", async (context) => {
   assert.deepEqual(await second.journal(), ["a"]);
   assert.deepEqual(
     plane.desk.execution("run-1").steps.map(({ name, occurrence, previous }) => [name, occurrence, previous]),
-    [["a", 1, ":1"], ["s", 1, "0:1"], ["s", 2, "1:1"], ["a", 2, ":2"]],
+    [
+      ["a", 1, ":1"],
+      ["s", 1, "0:1"],
+      ["s", 2, "1:1"],
+      ["a", 2, ":2"],
+    ],
   );
 });
 
@@ -47,7 +52,10 @@ test("branches keep their steps apart, in whatever order they get along", async 
     });
   });
   await plane.dispatch(url, "work", "run-1");
-  const wanted = [["left in try left", "left deep"], ["right in try left", "right deep"]];
+  const wanted = [
+    ["left in try left", "left deep"],
+    ["right in try left", "right deep"],
+  ];
   assert.deepEqual((await plane.ended("run-1")).reported["result"], wanted);
   slow = "right";
   plane.desk.again("run-1");
@@ -70,7 +78,7 @@ test("calls of one name in one turn are known by their order, on every replay", 
   assert.deepEqual((await plane.ended("run-1")).reported["result"], [1, 2, 3]);
 });
 
-test("a step beside one of its name that was called at another time is refused before anything is done", async (context) => {
+test("a step beside one of its name that was called at another time is refused, and not done", async (context) => {
   const held = gate();
   let did = 0;
   const { plane, url } = await scene(context, (agent) => {
@@ -133,7 +141,13 @@ test("a step that failed is tried again under its number", async (context) => {
   await plane.dispatch(url, "work", "run-1");
   assert.deepEqual((await plane.ended("run-1")).reported["result"], [3, "the next"]);
   const { steps } = plane.desk.execution("run-1");
-  assert.deepEqual(steps.map(({ occurrence, previous }) => [occurrence, previous]), [[1, ":1"], [2, ":2"]]);
+  assert.deepEqual(
+    steps.map(({ occurrence, previous }) => [occurrence, previous]),
+    [
+      [1, ":1"],
+      [2, ":2"],
+    ],
+  );
   plane.desk.again("run-1");
   await plane.dispatch(url, "work", "run-1");
   assert.deepEqual((await plane.ended("run-1")).reported["result"], [3, "the next"]);
@@ -146,7 +160,10 @@ test("a step inside a step's function is part of it", async (context) => {
   });
   await plane.dispatch(url, "work", "run-1");
   assert.equal((await plane.ended("run-1")).reported["result"], 1);
-  assert.deepEqual(plane.desk.execution("run-1").steps.map(({ name }) => name), ["outer"]);
+  assert.deepEqual(
+    plane.desk.execution("run-1").steps.map(({ name }) => name),
+    ["outer"],
+  );
 });
 
 test("a result is what JSON made of it, the first time too, and what is no JSON is not stored", async (context) => {
@@ -163,7 +180,10 @@ test("a result is what JSON made of it, the first time too, and what is no JSON 
   await plane.dispatch(url, "work", "run-1");
   const told = ["TypeError", "TypeError", "TypeError", "StepTooLarge"];
   assert.deepEqual((await plane.ended("run-1")).reported["result"], [{ at: "1970-01-01T00:00:00.000Z" }, null, told]);
-  assert.deepEqual(plane.desk.execution("run-1").steps.map(({ name }) => name), ["kept", "nothing"]);
+  assert.deepEqual(
+    plane.desk.execution("run-1").steps.map(({ name }) => name),
+    ["kept", "nothing"],
+  );
 });
 
 test("stored steps are read only where there may be some, and page by page", async (context) => {
@@ -173,7 +193,8 @@ test("stored steps are read only where there may be some, and page by page", asy
       return "done";
     });
   });
-  const reads = (): number => plane.seen.filter(({ method, path }) => method === "GET" && path.endsWith("/steps")).length;
+  const reads = (): number =>
+    plane.seen.filter(({ method, path }) => method === "GET" && path.endsWith("/steps")).length;
   await plane.dispatch(url, "work", "run-1", { input: { upTo: 5 } });
   await plane.ended("run-1");
   assert.equal(reads(), 0);
@@ -220,7 +241,9 @@ test("a step that stands at another place fails the run", async (context) => {
       return "went on";
     });
   });
-  plane.instead.push(({ method, path }) => (method === "POST" && path.endsWith("/steps") ? conflict("step_mismatch") : undefined));
+  plane.instead.push(({ method, path }) =>
+    method === "POST" && path.endsWith("/steps") ? conflict("step_mismatch") : undefined,
+  );
   await plane.dispatch(url, "work", "run-1");
   const { reported } = await plane.ended("run-1");
   assert.deepEqual([reported["status"], reported["reason"]], ["failed", "step_mismatch"]);
@@ -231,13 +254,22 @@ test("a name that could not be stored is refused before anything is done", async
   const { agent } = await scene(context, () => undefined);
   await agent.execution(undefined, null, async (run) => {
     for (const name of ["", "x".repeat(201), "a\nb", "\u2028", "\ud800"]) {
-      await assert.rejects(run.step(name, () => (did += 1)), TypeError);
-      await assert.rejects(run.branch(name, () => (did += 1)), TypeError);
+      await assert.rejects(
+        run.step(name, () => (did += 1)),
+        TypeError,
+      );
+      await assert.rejects(
+        run.branch(name, () => (did += 1)),
+        TypeError,
+      );
     }
     await run.step("😀".repeat(200), () => 1);
   });
   assert.equal(did, 0);
-  await assert.rejects(agent.step("a", () => 1), { name: "NoExecution" });
+  await assert.rejects(
+    agent.step("a", () => 1),
+    { name: "NoExecution" },
+  );
 });
 
 test("a long place is kept as its digest", async (context) => {

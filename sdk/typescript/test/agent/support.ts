@@ -64,7 +64,11 @@ export function gate(): Gate {
 }
 
 /** Send JSON. */
-export async function post(url: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const response = await fetch(url, { method: "POST", headers, body: text });
   return { status: response.status, headers: response.headers, body: (await response.json()) as Answer["body"] };

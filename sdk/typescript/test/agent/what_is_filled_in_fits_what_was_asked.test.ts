@@ -24,7 +24,13 @@ function formOf(form: unknown): unknown {
 }
 
 function answered(form: Form, data: unknown): unknown {
-  const said = { decision: "approved", feedback: "", executionId: "run-1", approvalRequestId: "q", approvalId: "apr_1" };
+  const said = {
+    decision: "approved",
+    feedback: "",
+    executionId: "run-1",
+    approvalRequestId: "q",
+    approvalId: "apr_1",
+  };
   return fitting(form, resultFrom({ ...said, round: 1, data })).values;
 }
 
@@ -41,7 +47,8 @@ allHold(
     const form = formOf(wire);
     if (code === "invalid_field") return void assert.throws(() => checkForm(form), InvalidField);
     checkForm(form);
-    if (code !== undefined) return void assert.throws(() => answered(form, values === undefined ? null : { values }), ValuesInvalid);
+    if (code !== undefined)
+      return void assert.throws(() => answered(form, values === undefined ? null : { values }), ValuesInvalid);
     assert.deepEqual(answered(form, { values: accepted }), accepted);
   },
 );
@@ -50,7 +57,9 @@ test("a question is asked with its form, and its answer handed over when it fits
   const { plane, url } = await scene(context, (agent) => {
     agent.reasoner("ask", async () => {
       const city = await agent.ask("Where to?", { options: ["Basel", "Bern"], approvalRequestId: "city" });
-      const wrong = await agent.ask("Sure?", { kind: "yes_no", approvalRequestId: "sure" }).catch((error: Error) => error.name);
+      const wrong = await agent
+        .ask("Sure?", { kind: "yes_no", approvalRequestId: "sure" })
+        .catch((error: Error) => error.name);
       return [city.approved, city.values, wrong];
     });
   });
@@ -59,13 +68,21 @@ test("a question is asked with its form, and its answer handed over when it fits
   await plane.decide(await plane.pending("run-1"), "approved", { response: { values: "perhaps" } });
   assert.deepEqual((await plane.ended("run-1")).reported["result"], [true, "Bern", "ValuesInvalid"]);
   const [asked] = plane.sent("/request-approval");
-  assert.deepEqual([asked?.body["title"], asked?.body["form"]], ["Where to?", { kind: "multiple_choice", options: ["Basel", "Bern"] }]);
+  assert.deepEqual(
+    [asked?.body["title"], asked?.body["form"]],
+    ["Where to?", { kind: "multiple_choice", options: ["Basel", "Bern"] }],
+  );
 });
 
 test("what nobody could answer is not asked", async (context) => {
   const { plane, agent } = await scene(context, () => undefined);
   const about = { executionId: "run-1" };
-  for (const options of [{ options: [] }, { kind: "form" as const }, { schema: {}, yesLabel: "y" }, { options: ["a"], schema: {} }]) {
+  for (const options of [
+    { options: [] },
+    { kind: "form" as const },
+    { schema: {}, yesLabel: "y" },
+    { options: ["a"], schema: {} },
+  ]) {
     await assert.rejects(agent.ask("?", { ...about, ...options }), InvalidField);
   }
   await assert.rejects(agent.pause({ ...about, form: { kind: "text", editable: true } }), InvalidField);
