@@ -5,9 +5,10 @@ import pytest
 from tests.languages import sdks, table, vectors
 from tests.languages.sdks import Sdk
 
-SECONDS = 110.0
+SECONDS = 280.0
 
 
+@pytest.mark.timeout(300)
 def test_none_is_left_out(sdk: Sdk, session: str, request: pytest.FixtureRequest) -> None:
     environ = sdks.environ_of(sdk, session)
     said = sdks.run(sdk, sdk.vectors(session), seconds=SECONDS, **environ)

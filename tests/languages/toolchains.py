@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".cache" / "tools" / "bin"
 NEEDED = {"node": (20,), "go": (1, 22)}
 ASKED = {"node": ("--version",), "go": ("version",)}
+# What a user may have set that changes how programs run.
+ALTERS = {"NODE_OPTIONS", "NODE_V8_COVERAGE", "GOFLAGS", "GOCOVERDIR"}
 NUMBERS = re.compile(r"(?:v|go)(\d+(?:\.\d+)*)")
 ASK_SECONDS = 30.0
 
@@ -38,5 +40,7 @@ def new_enough(name: str, program: str) -> bool:
 def environ() -> dict[str, str]:
     """The environment of what is run with them: they are first on PATH, and no other control plane is named."""
     places = [str(program.parent) for program in map(found, NEEDED) if program is not None]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDSHORT_", "NODE_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("HOLDSHORT_") and name not in ALTERS
+    }
     return {**kept, "PATH": os.pathsep.join([*places, os.environ["PATH"], str(TOOLS)]), "GOTOOLCHAIN": "local"}
