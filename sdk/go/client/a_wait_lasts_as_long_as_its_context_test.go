@@ -117,12 +117,17 @@ func TestACancelledWaitEndsAtOnceAndLeavesNothing(t *testing.T) {
 }
 
 func TestAWaitWhoseTimeIsUpSaysThatTheApprovalIsPending(t *testing.T) {
+	var undecided atomic.Int32
 	for name, handler := range map[string]http.HandlerFunc{
 		"held": holding(make(chan string, 100)),
 		"paused": func(w http.ResponseWriter, _ *http.Request) {
+			undecided.Add(1)
 			_, _ = io.WriteString(w, standing("pending", ""))
 		},
-		"away": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
+		"away": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "45") // longer than a plain call is tried
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -136,6 +141,9 @@ func TestAWaitWhoseTimeIsUpSaysThatTheApprovalIsPending(t *testing.T) {
 				t.Errorf("it does not say why nothing was heard: %v", got.err)
 			}
 		})
+	}
+	if undecided.Load() != 1 {
+		t.Errorf("a control plane that holds no call was asked %d times in a moment", undecided.Load())
 	}
 }
 

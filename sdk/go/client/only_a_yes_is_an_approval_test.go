@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/holdshort/holdshort/sdk/go/client"
@@ -57,6 +58,23 @@ func TestNothingElseIsAnApproval(t *testing.T) {
 		result, err := statusOf(t, standing(word, answerOf("approved", `{"values": 1}`))).Result()
 		if err != nil || result.Approved() || result.Values != nil || result.Original != nil {
 			t.Errorf("%q became %+v, %v", word, result, err)
+		}
+	}
+}
+
+func TestAnApprovalThatIsNotNamedIsNone(t *testing.T) {
+	whole := standing("approved", answerOf("approved", `null`))
+	for _, missing := range []string{"approval_id", "approval_request_id", "execution_id", "round", "status", "decision"} {
+		text := strings.Replace(whole, `"`+missing+`"`, `"other"`, 1)
+		var status client.ApprovalStatus
+		if err := json.Unmarshal([]byte(text), &status); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+	for _, status := range []string{`{"a": {"status": "approved"}}`, `[]`, `"approved"`, `{"status": ["approved"]}`} {
+		var approval client.Approval
+		if err := json.Unmarshal([]byte(status), &approval); err == nil {
+			t.Errorf("%s became %+v", status, approval)
 		}
 	}
 }
