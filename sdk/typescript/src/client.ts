@@ -155,6 +155,19 @@ export class ApprovalClient implements Sender {
   }
 
   /**
+   * Post a signed decision, as its sender; `signWebhook` makes the headers.
+   *
+   * @param body exactly what was signed; it is sent as it is
+   * @param headers with the signature
+   * @returns what became of it, as the control plane words it; rejects with `NotAuthorised` when the signature is
+   *   missing, wrong or stale, `Conflict` when the answer could be meant for several approvals, or for a round not
+   *   asked yet
+   */
+  async sendWebhook(body: string, headers: Readonly<Record<string, string>>, options?: SendOptions): Promise<unknown> {
+    return this.send(routes.sendWebhook(body, headers), options);
+  }
+
+  /**
    * Start an execution, or find it: the same id again returns it as it stands.
    *
    * @param executionId 1-128 of `A-Z a-z 0-9 . _ ~ : -`, chosen by the caller, so that a retry cannot start two

@@ -6,6 +6,7 @@ import * as sdk from "../../src/index.js";
 import { readReply } from "../../src/core.js";
 import { asItCame } from "../../src/members.js";
 import { allHold, vectors } from "../pure/vectors.js";
+import { approval, Plane } from "./plane.js";
 
 interface Case {
   name: string;
@@ -69,6 +70,40 @@ test("what is no answer of this route is an error, whatever its status says", ()
     assert.ok(error instanceof sdk.Refused);
     assert.deepEqual([error.code, error.status, error.requestId], ["unexpected_reply", 200, "req_7"]);
   }
+});
+
+test("an answer whose members are missing or of another kind is no answer", async (t) => {
+  const whole = approval("approved");
+  const broken = [
+    { ...whole, round: "1" },
+    { ...whole, status: undefined },
+    { ...whole, approval_id: null },
+    { ...whole, response: "approved" },
+    { ...whole, history: {} },
+    { ...whole, form: { kind: "multiple_choice", options: [1] } },
+    { ...whole, form: { kind: "yes_no", editable: "yes" } },
+    [whole],
+    null,
+  ];
+  const plane = await Plane.start(t, [...broken.map((json) => () => ({ json })), () => ({ json: whole })]);
+  const client = new sdk.ApprovalClient({ baseURL: plane.url });
+  for (const _ of broken) await assert.rejects(client.getApproval("apr_1"), { code: "unexpected_reply" });
+  assert.ok((await client.getApproval("apr_1")).final);
+});
+
+test("bytes that are no UTF-8 are no answer", async (t) => {
+  const body = Buffer.from('{"requests":[]}\xff', "latin1");
+  const plane = await Plane.start(t, [() => ({ status: 200, body }), () => ({ status: 404, body })]);
+  const client = new sdk.ApprovalClient({ baseURL: plane.url });
+  await assert.rejects(client.pendingFeedback(), { code: "unexpected_reply" });
+  await assert.rejects(client.pendingFeedback(), { code: "not_found" });
+});
+
+test("code that asks for another step is told which one was expected", () => {
+  const mismatch = sdk.StepMismatch.between("", "fetch", "send");
+  assert.deepEqual(mismatch.details, { expected: "fetch", got: "send", place: "" });
+  assert.match(mismatch.message, /^at the beginning this run did the step "fetch", and its code now asks for "send"/);
+  assert.match(sdk.StepMismatch.between("fetch#1", "a", "b").message, /^behind fetch#1 /);
 });
 
 type ErrorClass = new () => sdk.ToldError;

@@ -102,7 +102,7 @@ export class Plane {
 
 function answer(response: ServerResponse, said: Said): void {
   const { status, headers = {}, body } = "json" in said ? { status: 200, body: said.json } : said;
-  const written = typeof body === "string" ? body : JSON.stringify(body);
+  const written = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
   response.writeHead(status, { "content-type": "application/json", ...headers }).end(written ?? "");
 }
 

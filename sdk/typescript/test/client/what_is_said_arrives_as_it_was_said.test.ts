@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ApprovalClient, InvalidField, NotFound } from "../../src/index.js";
+import { ApprovalClient, InvalidField, NotFound, signWebhook, verifyWebhook } from "../../src/index.js";
 import { approval, execution, Plane, problem } from "./plane.js";
 
 // Names that a renaming would change: JSON of the caller's is handed over as it is.
@@ -149,6 +149,16 @@ test("an execution is created, read, listed, cancelled and called", async (t) =>
   assert.deepEqual(plane.seen[4]?.json, { input: THEIRS });
   assert.equal(plane.seen[4]?.headers["idempotency-key"], "once");
   assert.equal(queued.executionId, "run-2");
+});
+
+test("a signed decision arrives byte for byte, and is verified", async (t) => {
+  const plane = await Plane.start(t, [() => ({ json: { status: "processed" } })]);
+  const body = '{ "requestId":"review",  "decision":"approved", "é":1.50 }';
+  const headers = await signWebhook("a secret of sixteen", body, { scheme: "timestamped" });
+  await new ApprovalClient({ baseURL: plane.url }).sendWebhook(body, headers);
+  assert.equal(plane.seen[0]?.body, body);
+  const sent = plane.seen[0]?.headers as Record<string, string>;
+  await verifyWebhook(sent, new TextEncoder().encode(body), ["a secret of sixteen"]);
 });
 
 test("without a node of its own or in the call no execution is created", async () => {
