@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -130,7 +131,9 @@ func (a *Agent) Serve(ctx context.Context, addr string) error {
 		return err
 	}
 	a.reachableAt(listener.Addr())
-	server := &http.Server{Handler: a.Handler(), ReadHeaderTimeout: headerWithin}
+	server := &http.Server{
+		Handler: a.Handler(), ReadHeaderTimeout: headerWithin, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	if a.baseURL() == "" {
@@ -139,11 +142,11 @@ func (a *Agent) Serve(ctx context.Context, addr string) error {
 	a.begin()
 	select {
 	case <-ctx.Done():
-	case err = <-served:
-		served <- err
+	case failed := <-served:
+		served <- failed
 	}
 	a.Stop(context.WithoutCancel(ctx))
-	return errors.Join(err, closed(server, served))
+	return closed(server, served)
 }
 
 // closed ends the server; who is still answered may read that for a second.

@@ -127,7 +127,9 @@ func (r *Run) Refence(fence int64) bool {
 	if r.end != nil || r.over {
 		return false
 	}
-	r.fence = &fence
+	if r.fence == nil || fence > *r.fence {
+		r.fence = &fence
+	}
 	return true
 }
 

@@ -63,11 +63,15 @@ func (s *Shared) Add(approvalID string) {
 	default:
 	}
 	if s.running == nil {
-		var ctx context.Context
-		ctx, s.cancel = context.WithCancel(context.Background())
-		s.running = make(chan struct{})
-		go s.run(ctx, s.running)
+		s.begin()
 	}
+}
+
+func (s *Shared) begin() {
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(context.Background())
+	s.running = make(chan struct{})
+	go s.run(ctx, s.running)
 }
 
 // Remove says that one less waits for it; an open call that still names it is left open.
@@ -107,7 +111,7 @@ func (s *Shared) run(ctx context.Context, ended chan struct{}) {
 	}
 }
 
-// goesOn is true while somebody waits. Otherwise this run of the wait is the last: the next Add begins another.
+// goesOn is true while somebody waits. Otherwise the next Add begins anew, or did so already while this one was closed.
 func (s *Shared) goesOn(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,6 +120,9 @@ func (s *Shared) goesOn(ctx context.Context) bool {
 	}
 	s.cancel()
 	s.running, s.cancel = nil, nil
+	if len(s.ids) > 0 {
+		s.begin()
+	}
 	return false
 }
 
