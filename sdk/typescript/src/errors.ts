@@ -51,7 +51,7 @@
 
 import { HoldshortError, named } from "./errorBase.js";
 
-export { HoldshortError, kindsOf, ToldError, type ErrorFacts } from "./errorBase.js";
+export { HoldshortError, ToldError, type ErrorFacts } from "./errorBase.js";
 export * from "./feedbackErrors.js";
 export * from "./refusedErrors.js";
 export * from "./runEnds.js";
