@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from tests import preloaded
 from tests.plain import PLAIN
 
 PATIENCE_SECONDS = 30.0
@@ -22,17 +23,17 @@ LOOPBACK = {"HOLDSHORT_CALLBACK_ALLOW": "127.0.0.1,localhost"}
 
 
 class Running:
-    """One running command; its output is read in the background, so that it never blocks on a full pipe."""
+    """One running command; its output is read in the background, so that it never blocks on a full pipe.
 
-    def __init__(self, *arguments: str, **environ: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane.cli", *arguments],
-            env={"PATH": os.environ["PATH"], "HOLDSHORT_LOG_FORMAT": "json", **environ},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    Args:
+        arguments: of `holdshort`.
+        anew: load its modules as a start from a shell does, where the test is about that; else see `tests.preloaded`.
+        environ: what it is told beside PATH.
+    """
+
+    def __init__(self, *arguments: str, anew: bool = False, **environ: str) -> None:
+        told = {"PATH": os.environ["PATH"], "HOLDSHORT_LOG_FORMAT": "json", **environ}
+        self.process = _started_anew(arguments, told) if anew else preloaded.start([*arguments], told)
         self.seen: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -96,12 +97,25 @@ class Running:
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
+        if isinstance(self.process, preloaded.Process):
+            self.process.close()
+
+
+def _started_anew(arguments: tuple[str, ...], environ: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "controlplane.cli", *arguments],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
 
 
 @contextmanager
-def running(*arguments: str, **environ: str) -> Iterator[Running]:
+def running(*arguments: str, anew: bool = False, **environ: str) -> Iterator[Running]:
     """A command that is ended at the end of the block, if it has not ended before."""
-    command = Running(*arguments, **environ)
+    command = Running(*arguments, anew=anew, **environ)
     try:
         yield command
     finally:
@@ -110,15 +124,8 @@ def running(*arguments: str, **environ: str) -> Iterator[Running]:
 
 def run(*arguments: str, given: str | None = None, **environ: str) -> "subprocess.CompletedProcess[str]":
     """A command that ends by itself; `given` is what it reads from its standard input."""
-    return subprocess.run(
-        [sys.executable, "-m", "controlplane.cli", *arguments],
-        env={"PATH": os.environ["PATH"], "COLUMNS": "200", **environ},
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
+    told = {"PATH": os.environ["PATH"], "COLUMNS": "200", **environ}
+    return preloaded.run([*arguments], told, given=given, timeout=PATIENCE_SECONDS)
 
 
 def ready(url: str) -> bool:

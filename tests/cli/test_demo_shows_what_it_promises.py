@@ -32,7 +32,7 @@ STEPS = [
 
 def test_it_decides_by_itself_and_sees_everything_on_a_postgresql_of_its_own():
     begun = time.monotonic()
-    with running("demo", "--auto", "--json") as demo:
+    with running("demo", "--auto", "--json", anew=True) as demo:
         demo.process.wait(100)
         demo.wait_for(r"^\}$")
         document = json.loads("".join(demo.seen))
@@ -46,7 +46,7 @@ def test_it_decides_by_itself_and_sees_everything_on_a_postgresql_of_its_own():
 def test_a_person_decides_on_the_pages_that_it_prints_and_sigterm_ends_it_whole(
     database: Database, word: str, status: str
 ):
-    with running("demo", HOLDSHORT_DATABASE_URL=database.url) as demo:
+    with running("demo", anew=True, HOLDSHORT_DATABASE_URL=database.url) as demo:
         first = demo.wait_for(r"^  (http://\S+/inbox/apr_\w+)$")[1]
         started = children_of(demo.process.pid)
         if word == "approve":

@@ -30,7 +30,7 @@ def ask(url: str, execution: str) -> httpx.Response:
 
 
 def test_sigterm_ends_all_within_ten_seconds_and_a_waiting_call_is_answered():
-    with running("dev", "--ephemeral", "--port", "0") as dev:
+    with running("dev", "--ephemeral", "--port", "0", anew=True) as dev:
         url = dev.wait_until_ready()
         approval_id = ask(url, "run-1").json()["approval_id"]
         started = children_of(dev.process.pid)
@@ -52,7 +52,7 @@ def test_sigterm_ends_all_within_ten_seconds_and_a_waiting_call_is_answered():
 
 def test_data_and_secret_are_kept_and_a_kill_is_survived(home: Path):
     for execution, end in (("run-1", signal.SIGKILL), ("run-2", signal.SIGTERM), ("run-3", signal.SIGTERM)):
-        with running("dev", "--port", "0", HOLDSHORT_HOME=str(home)) as dev:
+        with running("dev", "--port", "0", anew=True, HOLDSHORT_HOME=str(home)) as dev:
             url = dev.wait_until_ready()
             assert ask(url, execution).status_code == 200
             listed = httpx.get(f"{url}/api/v1/approvals").json()["approvals"]
@@ -86,7 +86,7 @@ def test_a_taken_port_is_one_line_before_anything_was_started(home: Path):
 
 @pytest.mark.proof
 def test_a_second_dev_on_the_same_home_says_what_to_do(home: Path):
-    with running("dev", "--port", "0", HOLDSHORT_HOME=str(home)) as dev:
+    with running("dev", "--port", "0", anew=True, HOLDSHORT_HOME=str(home)) as dev:
         dev.wait_until_ready()
         done = run("dev", "--port", "0", HOLDSHORT_HOME=str(home))
         assert done.returncode == 1
@@ -96,7 +96,7 @@ def test_a_second_dev_on_the_same_home_says_what_to_do(home: Path):
 
 @pytest.mark.proof
 def test_a_closed_terminal_ends_it_as_sigterm_does():
-    with running("dev", "--ephemeral", "--port", "0") as dev:
+    with running("dev", "--ephemeral", "--port", "0", anew=True) as dev:
         dev.wait_until_ready()
         started = children_of(dev.process.pid)
         dev.process.send_signal(signal.SIGHUP)
@@ -105,7 +105,7 @@ def test_a_closed_terminal_ends_it_as_sigterm_does():
 
 
 def test_a_signal_while_it_starts_stops_what_was_started(home: Path):
-    with running("dev", "--port", "0", HOLDSHORT_HOME=str(home)) as dev:
+    with running("dev", "--port", "0", anew=True, HOLDSHORT_HOME=str(home)) as dev:
         deadline = time.monotonic() + 30
         file = home / "postgres" / "data" / "postmaster.pid"
         while not (file.exists() and file.read_text()):

@@ -254,7 +254,7 @@ async def test_canaries_appear_nowhere(database: Database, tmp_path: Path, figur
     async with with_odd_password(aviary, database) as (ours, role), receiver() as told, receiver() as agent:
         world = World(aviary, ours, tmp_path, log_format)
         told.answers, agent.answers = [echo(aviary)], list(refusing(aviary))
-        with running("serve", "--port", "0", **world.environ) as server:
+        with running("serve", "--port", "0", anew=True, **world.environ) as server:
             caller = await at_work(world, server)
             ids = await visit(caller, told, agent)
             browser = await browse(caller, ids, told, agent)
