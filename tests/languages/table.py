@@ -41,7 +41,8 @@ class Table:
                 self._scenarios[str(value)] += 1
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._vectors or self._scenarios:
+        # Workers come here too, and print nowhere.
+        if self._mine and (self._vectors or self._scenarios):
             terminalreporter.section("languages")
             terminalreporter.line(f"{'':<12}{'vectors':>8}{'live scenarios':>16}{'lines run':>22}")
             for name in SDKS:
