@@ -202,6 +202,9 @@ def test_how_long_a_call_is_tried() -> None:
     assert waiting.took(routes.FeedbackAnswer(outcome="pending"), 130.25) == 0.75
     with pytest.raises(UnreadableAnswer):
         waiting.took(routes.FeedbackAnswer(outcome="answered", sealed=routes.Sealed("AAAA", "AAAA")), 131)
+    assert waiting.took(routes.FeedbackAnswer(outcome="pending"), 175) == 0
+    with pytest.raises(FeedbackExpired):
+        waiting.took(routes.FeedbackAnswer(outcome="pending"), 175.1)
 
 
 @pytest.mark.parametrize(

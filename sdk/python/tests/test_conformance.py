@@ -1,7 +1,9 @@
 """Whatever is signed, read, digested and sealed here agrees with every implementation."""
 
 import base64
+import hmac
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -128,6 +130,18 @@ def test_what_is_signed_here_verifies_here(scheme: Any, secret: str) -> None:
     for changed in (body + b" ", body.replace(b"approved", b"rejected"), b""):
         with pytest.raises(InvalidSignature):
             verify(headers, changed, [secret], now=1000)
+
+
+@pytest.mark.parametrize("secrets", [[], [""], ["", ""]])
+def test_an_empty_secret_proves_nothing(secrets: list[str]) -> None:
+    signed = {"X-Webhook-Signature": hmac.new(b"", b"x", sha256).hexdigest()}
+    with pytest.raises(InvalidSignature) as refused:
+        verify(signed, b"x", secrets, now=1)
+    assert refused.value.code == "not_configured"
+    with pytest.raises(InvalidSignature):
+        verify(signed, b"x", [*secrets, "another"], now=1)
+    with pytest.raises(ValueError, match="secret"):
+        sign("", b"x", scheme="body")
 
 
 def test_hostile_headers_are_only_invalid() -> None:

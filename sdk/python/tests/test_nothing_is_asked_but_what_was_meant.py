@@ -3,7 +3,7 @@ import math
 from typing import Any
 
 import pytest
-from holdshort import Agent, InvalidField
+from holdshort import Agent, Client, InvalidField
 from holdshort.testing import ControlPlane
 
 from sdk.python.tests.support import eventually
@@ -22,6 +22,14 @@ async def test_a_number_that_json_lacks_is_refused_by_its_field(
                 await agent.pause("x", **question)
             assert refused.value.details["errors"][0]["field"] == next(iter(question))
     assert plane.approvals() == []
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_an_id_leads_to_no_other_route(plane: ControlPlane, name: str) -> None:
+    with Client(transport=plane.blocking_transport) as client:
+        for call in (client.withdraw, client.get_execution, client.get_approval_status):
+            with pytest.raises(InvalidField):
+                call(name)
 
 
 async def test_a_made_id_is_the_same_whether_or_not_a_comprehension_has_a_frame(

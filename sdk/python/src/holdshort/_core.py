@@ -23,6 +23,7 @@ PATIENCE_S = 30.0
 REPLY_S = 30.0
 FAIR_S = 5.0
 RETRIED = frozenset({429, 502, 503, 504})
+_NO_PARTS = frozenset({"", ".", ".."})
 _NOTHING: Mapping[str, Any] = {}
 _NO_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -66,7 +67,14 @@ class Again(msgspec.Struct, frozen=True):
 
 
 def path(*parts: str) -> str:
-    """A path under /api/v1, each part quoted."""
+    """A path under /api/v1, each part quoted.
+
+    Raises:
+        InvalidField: a part is nothing, or dots alone, which would lead to another route.
+    """
+    if not _NO_PARTS.isdisjoint(parts):
+        rule = "must not be empty, nor dots alone"
+        raise _errors.InvalidField(f"id {rule}", details={"errors": [{"field": "id", "rule": rule}]})
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -9,7 +9,7 @@ from holdshort import _feedback_routes
 from holdshort._choices import Choices, check_question
 from holdshort._core import Call
 from holdshort._errors import HoldshortError, NotFound
-from holdshort._feedback_errors import FeedbackEnded, RequestIdUsed, UnreadableAnswer
+from holdshort._feedback_errors import FeedbackEnded, FeedbackExpired, RequestIdUsed, UnreadableAnswer
 from holdshort._feedback_routes import FeedbackAnswer, FeedbackAsked, FeedbackEnd, Sealed
 from holdshort._seals import Lock
 
@@ -75,6 +75,7 @@ class Waiting:
         """Take a reply; the seconds to pause before the next call.
 
         Raises:
+            FeedbackExpired: it is open for longer than it may be.
             UnreadableAnswer: the answer was not sealed to this question.
         """
         if isinstance(said, FeedbackAsked):
@@ -84,6 +85,8 @@ class Waiting:
         if said is None:
             return 0.0
         if said.outcome == "pending":
+            if self._until is not None and now > self._until:
+                raise FeedbackExpired("the question's time has passed, and the control plane still calls it pending")
             # A control plane that stops answers at once; that must not become a busy loop.
             return max(0.0, _PACE_S - (now - self._sent_at))
         self.answer = self._opened(said)

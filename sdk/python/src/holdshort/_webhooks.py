@@ -66,8 +66,10 @@ def sign(
         webhook_id: unique for each message, for the standard scheme: `[A-Za-z0-9_-]{1,128}`.
 
     Raises:
-        ValueError: the standard scheme without a proper id.
+        ValueError: an empty secret, or the standard scheme without a proper id.
     """
+    if not secret:
+        raise ValueError("secret must not be empty: anybody could sign with it")
     if scheme == "body":
         return {"X-Webhook-Signature": f"sha256={_mac(secret.encode(), body).hex()}"}
     if scheme == "timestamped":
@@ -86,19 +88,21 @@ def verify(headers: Headers, body: bytes, secrets: Sequence[str], *, now: int) -
     Args:
         headers: as received; a repeated header may come as several pairs.
         body: the bytes as received, never parsed and written again.
-        secrets: newest first; every one is accepted.
+        secrets: newest first; every one is accepted. An empty one proves nothing.
         now: unix seconds.
 
     Raises:
         StaleSignature: one holds, but its time is too far away.
         InvalidSignature: none holds, none was sent, or there is no secret; `code` says which.
     """
-    if not secrets:
+    # What stands for an unset variable would let anybody sign.
+    known = [secret for secret in secrets if secret][:_MOST_SECRETS]
+    if not known:
         raise InvalidSignature("no secret is configured, so nothing can be proven", code="not_configured")
     if not _any_sent(headers):
         raise InvalidSignature("no signature header was sent", code="missing_signature")
     candidates = islice(_candidates(headers, body), _MOST_SIGNATURES)
-    held = [each for each in candidates if _holds(each, secrets[:_MOST_SECRETS])]
+    held = [each for each in candidates if _holds(each, known)]
     for each in held:
         if each.time is None or abs(now - int(each.time)) <= TOLERANCE_S:
             return Verified(each.scheme, each.webhook_id)
