@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,11 @@ func APIPath(parts ...string) string {
 		escaped[i] = strings.ReplaceAll(url.QueryEscape(part), "+", "%20")
 	}
 	return "/api/v1/" + strings.Join(escaped, "/")
+}
+
+func (c Call) leadsElsewhere() bool {
+	parts := strings.Split(strings.TrimPrefix(c.Path, "/"), "/")
+	return slices.ContainsFunc(parts, func(part string) bool { return part == "" || part == "." || part == ".." })
 }
 
 // named is how a call is called in errors and logs: without its query and body, which may hold what a person answered.

@@ -76,7 +76,12 @@ func (s *Sender) Close() {
 // ctx. When ctx ends first, the error is ctx's, together with its cause. Otherwise it is an *errs.Error: what the
 // control plane refused with, ErrConnectionFailed where it was not reached, and ErrRefused with the code
 // unexpected_reply where the answer is not what the route says.
+//
+// A call whose path has a part that is nothing, or dots alone, is ErrInvalidField: it could lead to another route.
 func (s *Sender) Send(ctx context.Context, call Call, patience time.Duration, into any) error {
+	if call.leadsElsewhere() {
+		return errs.Invalid("id", "must not be empty, nor dots alone")
+	}
 	reply, err := s.answered(ctx, call, patience)
 	if err != nil {
 		return err

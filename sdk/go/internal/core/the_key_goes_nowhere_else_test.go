@@ -51,6 +51,25 @@ func staysHere(t *testing.T, given *http.Client, status int) {
 	}
 }
 
+func TestAnIdLeadsToNoOtherRoute(t *testing.T) {
+	var heard atomic.Int32
+	server := loopback.Serve(t, func(http.ResponseWriter, *http.Request) { heard.Add(1) })
+	sender, err := NewSender(Options{BaseURL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	for _, id := range []string{"", ".", ".."} {
+		call := Call{Method: "POST", Path: APIPath("approvals", id, "withdraw")}
+		if err := sender.Send(context.Background(), call, Patience, nil); !errors.Is(err, errs.ErrInvalidField) {
+			t.Errorf("%q ended with %v", id, err)
+		}
+	}
+	if heard.Load() != 0 {
+		t.Error("a call was sent")
+	}
+}
+
 func TestNoErrorShowsTheKey(t *testing.T) {
 	gone := loopback.Serve(t, func(http.ResponseWriter, *http.Request) {})
 	gone.Stop()
