@@ -127,8 +127,8 @@ func TestAnInputMayBeAsLargeAsTheControlPlaneTakes(t *testing.T) {
 	_, goOn := working(a)
 	close(goOn)
 	serve(t, p, a)
-	p.start("run-1", "works", `{"Document":"`+strings.Repeat("d", 7_000_000)+`"}`)
-	if run := p.ended("run-1"); len(run.Result) != 7_000_002 {
+	p.start("run-1", "works", `{"Document":"`+strings.Repeat("d", 3_000_000)+`"}`)
+	if run := p.ended("run-1"); len(run.Result) != 3_000_002 {
 		t.Errorf("%s with %d bytes", run.Status, len(run.Result))
 	}
 }

@@ -17,7 +17,7 @@ func (p *plane) register(w http.ResponseWriter, r *http.Request) {
 	}
 	p.instances = append(slices.DeleteFunc(p.instances, func(each *instance) bool { return each.base == made.base }), made)
 	p.change()
-	say(w, 200, map[string]any{"lease_seconds": 15, "heartbeat_seconds": 0.05})
+	say(w, 200, map[string]any{"lease_seconds": p.lease, "heartbeat_seconds": p.beat})
 }
 
 func (p *plane) known(w http.ResponseWriter, told map[string]any) *instance {
@@ -30,14 +30,14 @@ func (p *plane) known(w http.ResponseWriter, told map[string]any) *instance {
 	return nil
 }
 
-func (p *plane) beat(w http.ResponseWriter, r *http.Request) {
+func (p *plane) takeBeat(w http.ResponseWriter, r *http.Request) {
 	told := members(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if each := p.known(w, told); each != nil {
 		each.status = map[string]string{"ready": "live", "draining": "draining"}[told["status"].(string)]
 		p.change()
-		say(w, 200, map[string]any{"lease_seconds": 15})
+		say(w, 200, map[string]any{"lease_seconds": p.lease})
 	}
 }
 

@@ -1,10 +1,7 @@
 package agent_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/holdshort/holdshort/sdk/go/client"
 )
 
 const bound = 20 * time.Second
@@ -64,13 +59,15 @@ type plane struct {
 	handedBack []string
 	calls      []string
 	noPush     bool
+	// lease and beat are what an instance is told, in seconds.
+	lease, beat float64
 	// intercept answers a call in the place of the plane when it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
 }
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	p := &plane{t: t, executions: map[string]*execution{}, changed: make(chan struct{})}
+	p := &plane{t: t, executions: map[string]*execution{}, changed: make(chan struct{}), lease: 15, beat: 0.05}
 	mux := http.NewServeMux()
 	for pattern, serve := range p.routes() {
 		mux.HandleFunc(pattern, serve)
@@ -107,7 +104,7 @@ func (p *plane) routes() map[string]http.HandlerFunc {
 		"POST /api/v1/approvals/{id}/expire":   p.expire,
 		"POST /api/v1/approvals/{id}/callback": p.setCallback,
 		"POST /api/v1/nodes/register":          p.register,
-		"POST /api/v1/nodes/{node}/heartbeat":  p.beat,
+		"POST /api/v1/nodes/{node}/heartbeat":  p.takeBeat,
 		"POST /api/v1/nodes/{node}/hand-back":  p.takeBack,
 		"POST /api/v1/nodes/{node}/shutdown":   p.shutdown,
 	}
@@ -263,203 +260,4 @@ func (p *plane) listSteps(w http.ResponseWriter, r *http.Request) {
 		next = after + 2
 	}
 	say(w, 200, map[string]any{"steps": append([]map[string]any{}, page...), "next_after": next})
-}
-
-func (p *plane) ask(w http.ResponseWriter, told map[string]any, run *execution) {
-	round := int(told["round"].(float64))
-	for _, known := range p.approvals {
-		if known.Execution == run.ID && known.RequestID == told["approval_request_id"] && known.Round == round {
-			known.callbackURL, _ = told["callback_url"].(string)
-			known.secret, _ = told["callback_secret"].(string)
-			say(w, 200, known)
-			return
-		}
-	}
-	if run.Status != "running" && run.Status != "waiting" {
-		refuse(w, 409, "invalid_state", map[string]any{"execution_status": run.Status, "status_reason": run.Reason})
-		return
-	}
-	made := &approval{
-		ApprovalID: fmt.Sprintf("apr_%d", len(p.approvals)+1), RequestID: told["approval_request_id"].(string),
-		Execution: run.ID, Round: round, Status: "pending", asked: told,
-	}
-	made.callbackURL, _ = told["callback_url"].(string)
-	made.secret, _ = told["callback_secret"].(string)
-	p.approvals = append(p.approvals, made)
-	run.Status = "waiting"
-	say(w, 200, made)
-}
-
-func (p *plane) status(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.approvals {
-		known := p.approvals[len(p.approvals)-1-i]
-		if known.Execution == r.PathValue("id") && known.RequestID == r.URL.Query().Get("approval_request_id") {
-			say(w, 200, known)
-			return
-		}
-	}
-	refuse(w, 404, "no_approval_request", nil)
-}
-
-func (p *plane) list(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found := []*approval{}
-	for _, known := range p.approvals {
-		wanted := r.URL.Query().Get("status")
-		if known.RequestID == r.URL.Query().Get("approval_request_id") && (wanted == "" || wanted == known.Status) {
-			found = append(found, known)
-		}
-	}
-	say(w, 200, map[string]any{"approvals": found, "next_cursor": nil})
-}
-
-func (p *plane) wait(w http.ResponseWriter, r *http.Request) {
-	told := members(r)
-	over := time.After(time.Duration(told["wait"].(float64) * float64(time.Second)))
-	for {
-		p.mu.Lock()
-		found := []approval{}
-		for _, known := range p.approvals {
-			if slices.Contains(told["approval_ids"].([]any), any(known.ApprovalID)) && known.Status != "pending" {
-				found = append(found, *known)
-			}
-		}
-		changed := p.changed
-		p.mu.Unlock()
-		if len(found) > 0 {
-			say(w, 200, map[string]any{"approvals": found})
-			return
-		}
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		case <-over:
-			say(w, 200, map[string]any{"approvals": found})
-			return
-		}
-	}
-}
-
-func (p *plane) byID(id string) *approval {
-	for _, known := range p.approvals {
-		if known.ApprovalID == id {
-			return known
-		}
-	}
-	return nil
-}
-
-func (p *plane) expire(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	known := p.byID(r.PathValue("id"))
-	if known.Status == "pending" {
-		known.Status = "expired"
-		run := p.executions[known.Execution]
-		run.Status = "running"
-		if known.asked["on_expiry"] != "resume" {
-			run.Status, run.Reason = "cancelled", "approval_expired"
-		}
-	}
-	p.change()
-	say(w, 200, known)
-}
-
-func (p *plane) setCallback(w http.ResponseWriter, r *http.Request) {
-	told := members(r)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	known := p.byID(r.PathValue("id"))
-	known.callbackURL, known.secret = told["callback_url"].(string), told["callback_secret"].(string)
-	p.change()
-	say(w, 200, known)
-}
-
-// pending waits until somebody asks under an id, and returns the newest round of it.
-func (p *plane) pending(requestID string) approval {
-	p.t.Helper()
-	var found approval
-	p.until("a question "+requestID, func() bool {
-		for _, known := range p.approvals {
-			if known.RequestID == requestID && known.Status == "pending" {
-				found = *known
-				return true
-			}
-		}
-		return false
-	})
-	return found
-}
-
-// decide answers a question, and pushes that where it is to be pushed.
-func (p *plane) decide(requestID, decision, feedback string, data any) {
-	p.t.Helper()
-	p.pending(requestID)
-	p.mu.Lock()
-	var meant *approval
-	for _, known := range p.approvals {
-		if known.RequestID == requestID && known.Status == "pending" {
-			meant = known
-		}
-	}
-	meant.Status = decision
-	meant.Response = map[string]any{"decision": decision, "feedback": feedback, "data": data}
-	run := p.executions[meant.Execution]
-	run.Status = "running"
-	if decision == "rejected" {
-		run.Status, run.Reason = "cancelled", "approval_rejected"
-	}
-	told, push := *meant, !p.noPush
-	p.change()
-	p.mu.Unlock()
-	if push && told.callbackURL != "" {
-		p.push(told)
-	}
-}
-
-// push calls an agent back, and returns what it answered.
-func (p *plane) push(told approval) map[string]any {
-	p.t.Helper()
-	body, _ := json.Marshal(map[string]any{
-		"execution_id": told.Execution, "approval_request_id": told.RequestID, "round": told.Round,
-		"approval_id": told.ApprovalID, "decision": told.Status, "feedback": told.Response["feedback"],
-		"data": told.Response["data"],
-	})
-	header, err := client.SignWebhook(told.secret, body, client.SignOptions{WebhookID: "dlv_1"})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	status, answer := p.post(told.callbackURL, header, body)
-	if status != 200 {
-		p.t.Errorf("a callback was answered %d: %v", status, answer)
-	}
-	return answer
-}
-
-// post sends to an agent; 0 where nobody is there.
-func (p *plane) post(url string, header http.Header, body []byte) (int, map[string]any) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	request.Close = true
-	for name, values := range header {
-		request.Header[name] = values
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, nil
-	}
-	defer answer.Body.Close()
-	found := map[string]any{}
-	_ = json.NewDecoder(answer.Body).Decode(&found)
-	found["retry-after"] = answer.Header.Get("Retry-After")
-	return answer.StatusCode, found
 }

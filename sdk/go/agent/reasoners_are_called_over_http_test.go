@@ -41,6 +41,28 @@ func TestTheResultAndItsExecutionAreAnswered(t *testing.T) {
 	}
 }
 
+// notServed is what an agent refuses, and as what.
+var notServed = []struct {
+	method, path, id, body string
+	status                 int
+	code, allow            string
+}{
+	{"GET", "/nothing", "", "", 404, "not_found", ""},
+	{"POST", "/reasoners/unknown", "", "", 404, "reasoner_not_found", ""},
+	{"GET", "/reasoners/works", "", "", 405, "method_not_allowed", "POST"},
+	{"POST", "/health", "", "", 405, "method_not_allowed", "GET"},
+	{"GET", "/webhooks/approval/", "", "", 405, "method_not_allowed", "POST"},
+	{"POST", "/reasoners/works", "", "{", 400, "invalid_body", ""},
+	{"POST", "/reasoners/works", "", "{} {}", 400, "invalid_body", ""},
+	{"POST", "/reasoners/works", "", `{"Document":3}`, 422, "invalid_input", ""},
+	{"POST", "/reasoners/works", "", strings.Repeat("x", 1_100_000), 413, "body_too_large", ""},
+	{"POST", "/webhooks/approval", "", strings.Repeat("x", 1_100_000), 413, "body_too_large", ""},
+	{"POST", "/webhooks/approval", "", "x", 400, "invalid_body", ""},
+	{"POST", "/reasoners/works", "a b", "", 422, "invalid_input", ""},
+	{"POST", "/reasoners/works", strings.Repeat("x", 129), "", 422, "invalid_input", ""},
+	{"POST", "/reasoners/works", "\u00e9", "", 422, "invalid_input", ""},
+}
+
 func TestWhatTheAgentDoesNotServeIsSaid(t *testing.T) {
 	p := newPlane(t)
 	a := made(t, p, agent.Auto)
@@ -48,29 +70,10 @@ func TestWhatTheAgentDoesNotServeIsSaid(t *testing.T) {
 	agent.Handle(a, "works", func(context.Context, struct{ Document string }) (int, error) {
 		began.Add(1)
 		return 0, nil
-	}, agent.Timeout(5*time.Second), agent.ResumeAtStart())
+	})
 	serve(t, p, a)
 	base := p.registered().base
-	for _, each := range []struct {
-		method, path, id, body string
-		status                 int
-		code, allow            string
-	}{
-		{"GET", "/nothing", "", "", 404, "not_found", ""},
-		{"POST", "/reasoners/unknown", "", "", 404, "reasoner_not_found", ""},
-		{"GET", "/reasoners/works", "", "", 405, "method_not_allowed", "POST"},
-		{"POST", "/health", "", "", 405, "method_not_allowed", "GET"},
-		{"GET", "/webhooks/approval/", "", "", 405, "method_not_allowed", "POST"},
-		{"POST", "/reasoners/works", "", "{", 400, "invalid_body", ""},
-		{"POST", "/reasoners/works", "", "{} {}", 400, "invalid_body", ""},
-		{"POST", "/reasoners/works", "", `{"Document":3}`, 422, "invalid_input", ""},
-		{"POST", "/reasoners/works", "", strings.Repeat("x", 1_100_000), 413, "body_too_large", ""},
-		{"POST", "/webhooks/approval", "", strings.Repeat("x", 1_100_000), 413, "body_too_large", ""},
-		{"POST", "/webhooks/approval", "", "x", 400, "invalid_body", ""},
-		{"POST", "/reasoners/works", "a b", "", 422, "invalid_input", ""},
-		{"POST", "/reasoners/works", strings.Repeat("x", 129), "", 422, "invalid_input", ""},
-		{"POST", "/reasoners/works", "\u00e9", "", 422, "invalid_input", ""},
-	} {
+	for _, each := range notServed {
 		request, _ := http.NewRequest(each.method, base+each.path, strings.NewReader(each.body))
 		request.Close = true
 		if each.id != "" {
@@ -93,6 +96,15 @@ func TestWhatTheAgentDoesNotServeIsSaid(t *testing.T) {
 	if began.Load() != 0 {
 		t.Error("something was begun")
 	}
+}
+
+func TestAnAgentSaysHowItIs(t *testing.T) {
+	p := newPlane(t)
+	a := made(t, p, agent.Auto)
+	agent.Handle(a, "works", func(context.Context, struct{}) (int, error) { return 0, nil },
+		agent.Timeout(5*time.Second), agent.ResumeAtStart())
+	serve(t, p, a)
+	base := p.registered().base
 	answer, err := http.Get(base + "/health")
 	if err != nil {
 		t.Fatal(err)
@@ -146,8 +158,7 @@ func TestEveryEndIsAnsweredAsWhatItIs(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}, agent.Timeout(time.Millisecond))
-	asking(p, a)
-	stop := serve(t, p, a)
+	serve(t, p, a)
 	for _, each := range []struct {
 		reasoner, code, status string
 	}{{"breaks", "run_failed", "failed"}, {"panics", "run_failed", "failed"}, {"slow", "execution_timeout", "timeout"}} {
@@ -158,6 +169,13 @@ func TestEveryEndIsAnsweredAsWhatItIs(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheEndOfARunThatAskedIsAnsweredAsWhatItIs(t *testing.T) {
+	p := newPlane(t)
+	a := made(t, p, agent.Auto)
+	asking(p, a)
+	stop := serve(t, p, a)
 	answers := make(chan map[string]any, 1)
 	call := func(id, asks string) {
 		go func() {

@@ -109,14 +109,17 @@ func TestStepsAreDoneOnceWhenTheProcessIsKilled(t *testing.T) {
 	if book.all() != "last" {
 		t.Errorf("done again: %s", book.all())
 	}
-	kept := p.stepsOf("run-1")
-	slices.Sort(kept)
+	keptAt(t, p.stepsOf("run-1"), " at 0:1", " at 1:1", " at 2:1", " at :1", " at :2")
+}
+
+func keptAt(t *testing.T, kept []string, want ...string) {
+	t.Helper()
 	places := []string{}
 	for _, each := range kept {
 		places = append(places, each[strings.Index(each, " at "):])
 	}
 	slices.Sort(places)
-	if want := []string{" at 0:1", " at 1:1", " at 2:1", " at :1", " at :2"}; !slices.Equal(places, want) {
+	if !slices.Equal(places, want) {
 		t.Errorf("kept at %v", kept)
 	}
 }

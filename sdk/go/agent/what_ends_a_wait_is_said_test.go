@@ -71,6 +71,33 @@ func TestAnAnswerDoesNotWakeARunWhoseProcessWasTakenForGone(t *testing.T) {
 	}
 }
 
+func TestAProcessThatStoodStillAsksWhetherItHoldsItsRunsBeforeAnAnswerWakesThem(t *testing.T) {
+	p := newPlane(t)
+	p.lease, p.beat = 0.15, 3600
+	a := made(t, p, agent.Push)
+	woken := make(chan error, 1)
+	agent.Handle(a, "asks", func(ctx context.Context, _ struct{}) (bool, error) {
+		result, err := a.Pause(ctx, agent.Question{ApprovalRequestID: "x"})
+		woken <- err
+		return result.Approved(), err
+	})
+	serve(t, p, a)
+	p.start("run-1", "asks", "{}")
+	p.pending("x")
+	p.mu.Lock()
+	p.instances[0].status = "gone"
+	p.mu.Unlock()
+	lapsed := time.After(200 * time.Millisecond)
+	<-lapsed
+	p.decide("x", "approved", "", nil)
+	if err := <-woken; !errors.Is(err, client.ErrHandedBack) {
+		t.Errorf("the pause: %v", err)
+	}
+	if run := p.run("run-1"); len(run.reported) != 0 {
+		t.Errorf("reported %v", run.reported)
+	}
+}
+
 func TestAStepThatStandsElsewhereFailsTheRun(t *testing.T) {
 	p := newPlane(t)
 	a := made(t, p, agent.Auto)
@@ -157,6 +184,18 @@ func TestAnotherProcessMayAskAndWaitForARunByItsID(t *testing.T) {
 	if result, err := a.WaitForResume(ctx, "x", &agent.ResumeOptions{ExecutionID: "run-2"}); err != nil || !result.Expired() {
 		t.Errorf("what is named: %+v, %v", result, err)
 	}
+	p.queue("run-4", "elsewhere", "{}")
+	p.takeOver("run-4")
+	if _, err := a.Pause(ctx, agent.Question{ExecutionID: "run-4"}); !errors.Is(err, client.ErrConflict) {
+		t.Errorf("asked for a run that another process has: %v", err)
+	}
+	eventually(t, "nothing to be left", func() bool { return ofTheSDK() == 0 })
+}
+
+func TestAWaitThatIsUpLeavesTheQuestionPending(t *testing.T) {
+	p := newPlane(t)
+	a := made(t, p, agent.Pull)
+	ctx := context.Background()
 	p.queue("run-3", "elsewhere", "{}")
 	asked := make(chan client.ApprovalResult, 1)
 	go func() {
@@ -175,16 +214,10 @@ func TestAnotherProcessMayAskAndWaitForARunByItsID(t *testing.T) {
 	if result := <-asked; !result.Approved() {
 		t.Errorf("answered with %+v", result)
 	}
-	p.queue("run-4", "elsewhere", "{}")
-	p.takeOver("run-4")
-	if _, err := a.Pause(ctx, agent.Question{ExecutionID: "run-4"}); !errors.Is(err, client.ErrConflict) {
-		t.Errorf("asked for a run that another process has: %v", err)
-	}
 	pusher := made(t, p, agent.Push)
 	if _, err := pusher.Pause(ctx, agent.Question{ExecutionID: "run-3"}); !errors.Is(err, client.ErrCallbackUnknown) {
 		t.Errorf("a push without an address: %v", err)
 	}
-	eventually(t, "nothing to be left", func() bool { return ofTheSDK() == 0 })
 }
 
 func TestALongQuestionIsShownBelowItsBeginning(t *testing.T) {

@@ -41,11 +41,7 @@ func TestACallbackIsProvenAndResumesThePauseItIsFor(t *testing.T) {
 		t.Fatalf("only %d cases", len(file.Cases))
 	}
 	registry := pauses.NewRegistry()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body bytes.Buffer
-		_, _ = body.ReadFrom(r.Body)
-		registry.Receive(r.Header, body.Bytes()).Send(w)
-	}))
+	server := receiving(registry)
 	defer server.Close()
 	key := pauses.Key{
 		ExecutionID: file.Waiting.ExecutionID, ApprovalRequestID: file.Waiting.ApprovalRequestID, Round: file.Waiting.Round,
@@ -76,6 +72,14 @@ func TestACallbackIsProvenAndResumesThePauseItIsFor(t *testing.T) {
 		ran++
 	}
 	vectors.Ran(t, "callbacks", ran, len(file.Cases))
+}
+
+func receiving(registry *pauses.Registry) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(r.Body)
+		registry.Receive(r.Header, body.Bytes()).Send(w)
+	}))
 }
 
 func post(t *testing.T, url string, headers map[string]string, body []byte) (int, map[string]any) {
