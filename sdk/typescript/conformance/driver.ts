@@ -77,13 +77,13 @@ async function main(): Promise<void> {
   const agent = new Agent({ nodeId, version: "1", callbackURL, callback: needed("CALLBACK") as Callback });
   const performer = new Performer(agent);
   const served = await serve(agent, { port, drainSeconds: DRAIN_SECONDS });
+  const driver = new Driver({ ...clientOps(nodeId), ...performer.ops });
   // SIGTERM ends it too, though its input goes on.
   void served.stopped.then(() => process.exit(0));
-  await agent.whenRegistered();
-  const driver = new Driver({ ...clientOps(nodeId), ...performer.ops });
-  say({ ready: true });
-  for await (const line of createInterface({ input: process.stdin })) driver.take(line);
-  await served.stop();
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", (line) => driver.take(line));
+  lines.on("close", () => void served.stop());
+  if (await agent.whenRegistered()) say({ ready: true });
 }
 
 await main();

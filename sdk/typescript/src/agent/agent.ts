@@ -132,9 +132,9 @@ export class Agent {
     await this.#lifetime.begin();
   }
 
-  /** Return once the control plane knows this process. Call `start` before. */
-  async whenRegistered(): Promise<void> {
-    await this.#lifetime.untilRegistered();
+  /** Return once the control plane knows this process; false when it was stopped before, or not started. */
+  async whenRegistered(): Promise<boolean> {
+    return await this.#lifetime.untilRegistered();
   }
 
   /**

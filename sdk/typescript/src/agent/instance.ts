@@ -69,9 +69,10 @@ export class Instance {
     return this.#registered;
   }
 
-  /** Return after the next try to register or to give a sign of life. */
-  async turned(): Promise<void> {
+  /** Return after the next try to register or to give a sign of life; false when there is none any more. */
+  async turned(): Promise<boolean> {
     if (!this.#ended) await this.#turned.heard();
+    return !this.#ended;
   }
 
   /** What is described may have changed. */

@@ -55,9 +55,11 @@ export class Lifetime {
     this.#instance?.lookAgain();
   }
 
-  /** Return once the control plane knows this instance. */
-  async untilRegistered(): Promise<void> {
-    while (this.#instance !== undefined && !this.#instance.registered) await this.#instance.turned();
+  /** Return once the control plane knows this instance; false when it was stopped before. */
+  async untilRegistered(): Promise<boolean> {
+    const instance = this.#instance;
+    while (instance?.registered === false && (await instance.turned()));
+    return instance?.registered ?? false;
   }
 
   /** Take nothing new, hand back what waits, and let what runs finish for so many milliseconds; once. */

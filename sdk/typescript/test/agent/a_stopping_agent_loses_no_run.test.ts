@@ -3,7 +3,11 @@ import { test } from "node:test";
 import { Child } from "./child.js";
 import { HandedBack } from "./errors.js";
 import { Plane } from "./plane.js";
-import { gate, post, scene } from "./support.js";
+import { Agent } from "../../src/agent.js";
+import { gate, post, Said, scene } from "./support.js";
+
+/** Where nobody listens. */
+const NOBODY = "http://127.0.0.1:1";
 
 test("by SIGTERM a process hands back what waits, says that it is gone, and ends", async (context) => {
   const plane = await Plane.start(context);
@@ -104,6 +108,15 @@ test("an agent that was stopped can be started again, as another instance", asyn
   await plane.ended("run-1");
   const [first, second] = plane.sent("/nodes/register").map(({ body }) => body["instance_id"]);
   assert.notEqual(first, second);
+});
+
+test("an agent that is stopped before it could register stops", async () => {
+  const agent = new Agent({ nodeId: "node-1", controlPlaneURL: NOBODY, callbackURL: NOBODY, log: new Said() });
+  await agent.start();
+  const registered = agent.whenRegistered();
+  await agent.stop({ drainSeconds: 0 });
+  assert.equal(await registered, false);
+  assert.equal(await agent.whenRegistered(), false);
 });
 
 test("an agent registers late where the control plane comes late", async (context) => {
