@@ -29,7 +29,7 @@ def usable(session: str, missing_tool: Missing) -> Usable:
         sdk = SDKS[name]
         why = sdks.missing(sdk)
         if why is not None:
-            missing_tool(why)
+            missing_tool(f"{name}: {why}")
         with sdks.building(sdk):
             stamp = sdks.data_of(sdk, session).with_suffix(".built")
             if not stamp.exists():

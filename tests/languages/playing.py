@@ -35,6 +35,9 @@ class Agents(Protocol):
     def kill(self) -> None:
         """Kill the play's own."""
 
+    def end(self) -> None:
+        """Let the play's own stop, which it has to do well."""
+
     def start(self) -> None:
         """Start it again, at the same address."""
 
@@ -199,6 +202,8 @@ class Play:
     def _do_agent(self, what: str, _: Step) -> None:
         if what in {"kill", "restart"}:
             self._agents.kill()
+        if what == "stop":
+            self._agents.end()
         if what in {"start", "restart"}:
             self._agents.start()
 

@@ -127,9 +127,9 @@ def missing(sdk: Sdk) -> str | None:
     """Why it cannot be run here; None when it can."""
     if sdk.tool is not None and not toolchains.found(sdk.tool):
         version = ".".join(map(str, toolchains.NEEDED[sdk.tool]))
-        return f"{sdk.name}: no {sdk.tool} >= {version} here; `make languages` gets one"
+        return f"no {sdk.tool} >= {version} here; `make languages` gets one"
     if sdk.installed is not None and not sdk.installed.exists():
-        return f"{sdk.name}: its compiler is not installed here; `make languages` does that"
+        return "its compiler is not installed here; `make languages` does that"
     return None
 
 

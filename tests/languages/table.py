@@ -55,7 +55,7 @@ class Table:
 
     def _row(self, name: str) -> str:
         if not (self._vectors[name] or self._scenarios[name]):
-            return f"{name:<12}{sdks.missing(SDKS[name]) or 'not asked for'}"
+            return f"{name:<12}{sdks.missing(SDKS[name]) or 'not run'}"
         return f"{name:<12}{self._vectors[name]:>8}{self._scenarios[name]:>16}{self._lines(name):>22}"
 
     @staticmethod

@@ -1,6 +1,7 @@
 """Every scenario of sdk/conformance/scenarios.json on a live control plane, by the driver of each language."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,10 @@ from tests.languages.scenarios import MODES, Scenario, load
 from tests.languages.sdks import SDKS, Sdk
 
 SCENARIOS = load()
+ASKS = {"run": "r", "script": [{"pause": {"approval_request_id": "$q"}}]}
+ASKED = {"asked": "a", "of": "$r"}
+APPROVED = {"decide": "$a", "decision": "approved"}
+WAITS = {"start": "w", "op": "wait_for_approval", "args": {"execution_id": "$r"}}
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +34,30 @@ def test_it_is_kept(
     with agents.cast(pool, scenario) as cast:
         Play(plane, cast).steps(scenario.steps)
     table.said(request.node, table.SCENARIO, sdk.name)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        [
+            ASKS,
+            ASKED,
+            APPROVED,
+            {"ended": "$r", "expect": {"status": "succeeded", "result": [{"decision": "rejected"}]}},
+        ],
+        [ASKS, ASKED, {**APPROVED, "replies": {"status": 409}}],
+        [ASKS, ASKED, WAITS, APPROVED, {"ended": "$r"}, {"await": "w", "error": {"kind": "WaitTimeout"}}],
+        [ASKS, ASKED, WAITS, APPROVED, {"ended": "$r"}, {"call": "journal", "args": {}}, {"still_waiting": "$r"}],
+        [ASKS, ASKED, {"history": "$a", "expect": ["approval.requested", "approval.approved"]}, APPROVED],
+        [ASKS, {"journal": ["$never"]}],
+        [{"call": "get_approval_status", "args": {"execution_id": "$nobody"}, "error": {"kind": "Conflict"}}],
+        [{"call": "no_such_op", "args": {}, "expect": None}],
+    ],
+)
+def test_a_planted_fault_fails_the_scenario(planted: list[dict[str, Any]], plane: Plane, pool: agents.Pool) -> None:
+    scenario = Scenario("planted", "pull", ("pull",), own=False, skips={}, steps=planted)
+    with agents.cast(pool, scenario) as cast, pytest.raises(AssertionError, match=rf"^step {len(planted)} |^step 3 "):
+        Play(plane, cast).steps(planted)
 
 
 def test_no_two_scenarios_have_one_name() -> None:
