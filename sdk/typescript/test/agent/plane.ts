@@ -33,15 +33,24 @@ export class Plane {
 
   /** Listens until the test has ended. */
   static async start(context: TestContext): Promise<Plane> {
+    const plane = await Plane.open();
+    context.after(() => plane.close());
+    return plane;
+  }
+
+  /** Listens until it is closed. */
+  static async open(): Promise<Plane> {
     const plane = new Plane();
     plane.#server.listen(0, "127.0.0.1");
     await once(plane.#server, "listening");
     plane.#port = (plane.#server.address() as AddressInfo).port;
-    context.after(() => {
-      plane.#server.close();
-      plane.#server.closeAllConnections();
-    });
     return plane;
+  }
+
+  /** Listens no more. */
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
   }
 
   get url(): string {

@@ -37,12 +37,16 @@ export async function scene(
   prepare: (agent: Agent) => void,
   options: Partial<AgentOptions> = {},
 ): Promise<Scene> {
-  const plane = await Plane.start(context);
+  const plane = await Plane.open();
   const log = new Said();
   const agent = new Agent({ nodeId: "node-1", controlPlaneURL: plane.url, log, ...options });
   prepare(agent);
   const served = await serve(agent, { port: 0, signals: false, drainSeconds: 0 });
-  context.after(() => served.stop());
+  // An agent whose control plane has gone tries for a while to say that it goes.
+  context.after(async () => {
+    await served.stop();
+    plane.close();
+  });
   await agent.whenRegistered();
   const url = `http://127.0.0.1:${served.port}`;
   return { plane, agent, url, log, stop: (drainSeconds) => agent.stop({ drainSeconds }) };
