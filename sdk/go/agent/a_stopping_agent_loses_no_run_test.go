@@ -234,3 +234,26 @@ func TestAnAgentIsServedWithoutTheControlPlaneAndRegistersWhenItIsThere(t *testi
 		t.Errorf("stopping took %s: %v", time.Since(began), err)
 	}
 }
+
+func TestARunThatAsksWhileTheAgentStopsIsHandedBackWithItsQuestionAsked(t *testing.T) {
+	p := newPlane(t)
+	// So long that the test fails when the end of it is what ends the pause.
+	a := draining(t, p, agent.Auto, time.Hour)
+	began := make(chan struct{})
+	agent.Handle(a, "asks late", func(ctx context.Context, _ struct{}) (string, error) {
+		close(began)
+		p.until("the draining", func() bool { return p.instances[0].status == "draining" })
+		_, err := a.Pause(ctx, agent.Question{ApprovalRequestID: "x"})
+		if !errors.Is(err, client.ErrHandedBack) {
+			t.Errorf("the pause: %v", err)
+		}
+		return "", err
+	})
+	stop := serve(t, p, a)
+	p.start("run-1", "asks late", "{}")
+	within(t, "the code", began)
+	stop()
+	if fmt.Sprint(p.handedBack) != "[run-1 under 1]" || len(p.approvals) != 1 || p.approvals[0].Status != "pending" {
+		t.Errorf("handed back %v, asked %d", p.handedBack, len(p.approvals))
+	}
+}

@@ -13,10 +13,16 @@ import (
 // made is an agent of a plane, which serves nothing yet.
 func made(t *testing.T, p *plane, callback agent.Callback) *agent.Agent {
 	t.Helper()
+	return draining(t, p, callback, 200*time.Millisecond)
+}
+
+// draining is as made, with a time of its own for what works when it stops.
+func draining(t *testing.T, p *plane, callback agent.Callback, drain time.Duration) *agent.Agent {
+	t.Helper()
 	t.Setenv("HOLDSHORT_API_KEY", "")
 	t.Setenv("HOLDSHORT_CALLBACK_URL", "")
 	a, err := agent.New(agent.Config{
-		NodeID: "reviewer", Version: "1", ControlPlaneURL: p.server.URL, Callback: callback, Drain: 200 * time.Millisecond,
+		NodeID: "reviewer", Version: "1", ControlPlaneURL: p.server.URL, Callback: callback, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
