@@ -40,6 +40,9 @@ export interface Served {
  * Callbacks are proven, calls of reasoners are not: whoever reaches this port can start runs of this agent and cancel
  * those that go on. Let nobody but the control plane reach it.
  *
+ * A promise that nobody awaits and that rejects with the end of a run (`RunEnded`) does not end the process while it
+ * serves; any other one does, as always.
+ *
  * @param agent that is served.
  * @param options where and how.
  * @returns once it listens and has tried to register. Rejects when it cannot listen.

@@ -9,7 +9,7 @@ import type { Ticket } from "./branches.js";
 import { Branches, sideBySide } from "./branches.js";
 import type { Log } from "./log.js";
 import { stepText } from "./plain.js";
-import { nextRound } from "./turns.js";
+import { nextRound, tellTurnsApart } from "./turns.js";
 
 /** What steps need of their run. */
 export interface StepsRun {
@@ -38,6 +38,7 @@ export class Steps {
   /** @param run that they belong to. */
   constructor(run: StepsRun) {
     this.#run = run;
+    tellTurnsApart();
   }
 
   /** Steps whose functions work now: some go on after the run has ended. */

@@ -99,6 +99,21 @@ test("a step beside one of its name that was called at another time is refused, 
   assert.equal(did, 0);
 });
 
+test("tasks that are woken by one promise call in turns of their own", async (context) => {
+  const { agent } = await scene(context, () => undefined);
+  const got = await agent.execution(undefined, null, async (run) => {
+    const woken = gate();
+    const task = async (name: string): Promise<string> => {
+      await woken.opened;
+      return await run.step("fetch", () => name).catch((error: Error) => error.name);
+    };
+    const tasks = [task("one"), task("two")];
+    setImmediate(woken.open);
+    return await Promise.all(tasks);
+  });
+  assert.deepEqual(got, ["one", "StepsSideBySide"]);
+});
+
 test("a replay in which two tasks come to one name together hands out neither's result", async (context) => {
   // In the first try the second task came first, so the step that is stored as the first one is its own.
   let replayed = false;
