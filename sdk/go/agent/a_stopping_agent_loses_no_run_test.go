@@ -240,7 +240,7 @@ func TestARunThatAsksWhileTheAgentStopsIsHandedBackWithItsQuestionAsked(t *testi
 	// So long that the test fails when the end of it is what ends the pause.
 	a := draining(t, p, agent.Auto, time.Hour)
 	began := make(chan struct{})
-	agent.Handle(a, "asks late", func(ctx context.Context, _ struct{}) (string, error) {
+	agent.Handle(a, "asks_late", func(ctx context.Context, _ struct{}) (string, error) {
 		close(began)
 		p.until("the draining", func() bool { return p.instances[0].status == "draining" })
 		_, err := a.Pause(ctx, agent.Question{ApprovalRequestID: "x"})
@@ -250,7 +250,7 @@ func TestARunThatAsksWhileTheAgentStopsIsHandedBackWithItsQuestionAsked(t *testi
 		return "", err
 	})
 	stop := serve(t, p, a)
-	p.start("run-1", "asks late", "{}")
+	p.start("run-1", "asks_late", "{}")
 	within(t, "the code", began)
 	stop()
 	if fmt.Sprint(p.handedBack) != "[run-1 under 1]" || len(p.approvals) != 1 || p.approvals[0].Status != "pending" {

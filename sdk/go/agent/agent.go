@@ -67,9 +67,11 @@ type Config struct {
 
 // Agent is an agent program and its connection to the control plane. It may be used by many goroutines at once.
 type Agent struct {
-	config   Config
-	log      *slog.Logger
-	sender   *core.Sender
+	config Config
+	log    *slog.Logger
+	sender *core.Sender
+	// signs is of its own, so that a crowd of other calls never makes a sign of life late.
+	signs    *core.Sender
 	client   *client.Client
 	registry *pauses.Registry
 	session  session
@@ -93,7 +95,7 @@ type Agent struct {
 //
 // It fails with client.ErrConnectionFailed when the control plane's address is no http(s) address, with
 // client.ErrKeyRefused when the key holds what no key has (neither shows the key), and with another error when Callback is
-// none of its words, CallbackURL no http(s) address, or NodeID empty.
+// none of its words, CallbackURL no http(s) address, or NodeID no name.
 func New(config Config) (*Agent, error) {
 	if err := complete(&config); err != nil {
 		return nil, err
@@ -105,6 +107,10 @@ func New(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	signs, err := core.NewSender(options)
+	if err != nil {
+		return nil, err
+	}
 	caller, err := client.New(client.Options{
 		BaseURL: config.ControlPlaneURL, NodeID: config.NodeID, APIKey: config.APIKey, HTTPClient: config.HTTPClient,
 		Logger: config.Logger,
@@ -113,11 +119,11 @@ func New(config Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		config: config, log: config.Logger, sender: sender, client: caller, registry: pauses.NewRegistry(),
+		config: config, log: config.Logger, sender: sender, signs: signs, client: caller, registry: pauses.NewRegistry(),
 		base: config.CallbackURL, reasoners: map[string]*reasoner{}, rounds: map[string]*pauses.Rounds{},
 	}
 	a.life, a.endLife = context.WithCancel(context.Background())
-	a.session.close = func() { sender.Close(); caller.Close() }
+	a.session.close = func() { sender.Close(); signs.Close(); caller.Close() }
 	a.session.waits = &waits.Shared{
 		Sender: sender, Settled: a.settled, Refused: a.lost, Held: config.Callback != Push, Log: config.Logger,
 	}
@@ -128,8 +134,8 @@ func New(config Config) (*Agent, error) {
 }
 
 func complete(config *Config) error {
-	if config.NodeID == "" {
-		return errors.New("holdshort: an agent needs a NodeID")
+	if !nameRule.MatchString(config.NodeID) {
+		return fmt.Errorf("holdshort: a NodeID is 1-128 of A-Z a-z 0-9 . _ ~ : -, not %q", config.NodeID)
 	}
 	if config.Callback == "" {
 		config.Callback = Auto

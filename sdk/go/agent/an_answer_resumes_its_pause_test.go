@@ -150,14 +150,14 @@ func TestWhereTheAgentMayNotBeCalledItPulls(t *testing.T) {
 func TestATimeoutReturnsWhatTheServerSaysStands(t *testing.T) {
 	p := newPlane(t)
 	a := made(t, p, agent.Auto)
-	agent.Handle(a, "gives up", func(ctx context.Context, _ struct{}) (client.Decision, error) {
+	agent.Handle(a, "gives_up", func(ctx context.Context, _ struct{}) (client.Decision, error) {
 		result, err := a.Pause(ctx, agent.Question{
 			ApprovalRequestID: "x", Timeout: 30 * time.Millisecond, OnExpiry: "resume",
 		})
 		return result.Decision, err
 	})
 	serve(t, p, a)
-	p.start("run-1", "gives up", "{}")
+	p.start("run-1", "gives_up", "{}")
 	if run := p.ended("run-1"); string(run.Result) != `"expired"` {
 		t.Errorf("%s with %s: %s", run.Status, run.Result, run.Error)
 	}

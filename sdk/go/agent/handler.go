@@ -25,7 +25,7 @@ const (
 
 var (
 	cancelAt = regexp.MustCompile(`^/_internal/executions/([^/]+)/cancel$`)
-	idRule   = regexp.MustCompile(`^[A-Za-z0-9._~:-]{1,128}$`)
+	nameRule = regexp.MustCompile(`^[A-Za-z0-9._~:-]{1,128}$`)
 )
 
 type posted func(header http.Header, body []byte, gone <-chan struct{}) answers.Answer
@@ -121,7 +121,7 @@ func (a *Agent) takes(path string) posted {
 
 func (a *Agent) called(name string, header http.Header, body []byte, gone <-chan struct{}) answers.Answer {
 	executionID := answers.One(header, "X-Execution-ID")
-	if executionID != "" && !idRule.MatchString(executionID) {
+	if executionID != "" && !nameRule.MatchString(executionID) {
 		return answers.Invalid("X-Execution-ID", "1-128 of A-Z a-z 0-9 . _ ~ : -")
 	}
 	if len(body) == 0 {

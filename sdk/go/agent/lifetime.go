@@ -54,7 +54,7 @@ func (a *Agent) begin() {
 	a.runs.begin(instanceID)
 	a.stopping, a.stopped = false, make(chan struct{})
 	describe := func() *nodes.Registration { return a.registration(instanceID) }
-	a.node = nodes.Begin(a.sender, describe, a.runs.letGo, a.log)
+	a.node = nodes.Begin(a.signs, describe, a.runs.letGo, a.log)
 }
 
 func (a *Agent) registration(instanceID string) *nodes.Registration {

@@ -50,7 +50,7 @@ func ResumeAtStart() Option {
 // A function whose process died is called again from its beginning: put what must be done once into Step. Its context
 // ends with the run; context.Cause says why.
 //
-// Handle panics when the name is empty or taken.
+// name is 1-128 of A-Z a-z 0-9 . _ ~ : -. Handle panics when it is none or is taken, and when a Timeout is not above 0.
 func Handle[In, Out any](a *Agent, name string, fn func(ctx context.Context, input In) (Out, error), options ...Option) {
 	known := &reasoner{name: name, resume: "when_decided"}
 	known.take = func(input json.RawMessage) (runs.Code, *misfit) {
@@ -69,6 +69,9 @@ func Handle[In, Out any](a *Agent, name string, fn func(ctx context.Context, inp
 	for _, option := range options {
 		option(known)
 	}
+	if known.timeout != nil && *known.timeout <= 0 {
+		panic(fmt.Sprintf("holdshort: the Timeout of %q must be above 0", name))
+	}
 	a.register(known)
 }
 
@@ -78,9 +81,9 @@ func resultOf(out any) (json.RawMessage, error) {
 
 func (a *Agent) register(known *reasoner) {
 	a.mu.Lock()
-	if _, taken := a.reasoners[known.name]; taken || known.name == "" {
+	if _, taken := a.reasoners[known.name]; taken || !nameRule.MatchString(known.name) {
 		a.mu.Unlock()
-		panic(fmt.Sprintf("holdshort: the name of a reasoner is empty or taken: %q", known.name))
+		panic(fmt.Sprintf("holdshort: the name of a reasoner is none or taken: %q", known.name))
 	}
 	a.reasoners[known.name] = known
 	a.names = append(a.names, known.name)

@@ -252,18 +252,18 @@ func TestTheNamesOfReasonersAreTheirOwn(t *testing.T) {
 	a := made(t, newPlane(t), agent.Auto)
 	nothing := func(context.Context, any) (any, error) { return nil, nil }
 	agent.Handle(a, "taken", nothing)
-	for _, name := range []string{"taken", ""} {
+	for _, name := range []string{"taken", "", "a name"} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("the name %q was taken twice", name)
+					t.Errorf("the name %q was taken", name)
 				}
 			}()
 			agent.Handle(a, name, nothing)
 		}()
 	}
 	for _, config := range []agent.Config{
-		{}, {NodeID: "n", Callback: "poll"}, {NodeID: "n", CallbackURL: "not an address"},
+		{}, {NodeID: "a b"}, {NodeID: "n", Callback: "poll"}, {NodeID: "n", CallbackURL: "not an address"},
 		{NodeID: "n", ControlPlaneURL: "ftp://x"}, {NodeID: "n", APIKey: "a key"},
 	} {
 		if _, err := agent.New(config); err == nil {

@@ -237,7 +237,7 @@ func TestAResultIsWhatJSONMadeOfItTheFirstTimeToo(t *testing.T) {
 func TestAStepAfterARejectionIsDoneAndNotKept(t *testing.T) {
 	p := newPlane(t)
 	a := made(t, p, agent.Auto)
-	agent.Handle(a, "cleans up", func(ctx context.Context, _ struct{}) (json.RawMessage, error) {
+	agent.Handle(a, "cleans_up", func(ctx context.Context, _ struct{}) (json.RawMessage, error) {
 		if _, err := a.Pause(ctx, agent.Question{ApprovalRequestID: "x"}); err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func TestAStepAfterARejectionIsDoneAndNotKept(t *testing.T) {
 		return cleaned, err
 	})
 	serve(t, p, a)
-	p.start("run-1", "cleans up", "{}")
+	p.start("run-1", "cleans_up", "{}")
 	p.decide("x", "rejected", "no", nil)
 	run := p.ended("run-1")
 	if run.Status != "cancelled" || !strings.Contains(string(run.Result), "cleaned") || len(run.steps) != 0 {
