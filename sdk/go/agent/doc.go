@@ -19,7 +19,9 @@
 //		})
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //		defer stop()
-//		log.Fatal(a.Serve(ctx, "127.0.0.1:8001"))
+//		if err := a.Serve(ctx, "127.0.0.1:8001"); err != nil {
+//			log.Fatal(err)
+//		}
 //	}
 //
 // # How a run ends
