@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
-import uvicorn
 from agent_script import Performer
 from client_ops import ClientOps, told
 from holdshort import Agent
+from holdshort._serving import server_for
 
 DRAIN_SECONDS = 1
 Op = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -88,14 +88,8 @@ async def main() -> None:
     base = f"http://127.0.0.1:{os.environ['PORT']}"
     agent = Agent(os.environ["NODE"], "1", callback_url=base, callback=os.environ["CALLBACK"])  # type: ignore[arg-type]
     performer = Performer(agent)
-    config = uvicorn.Config(
-        agent.asgi,
-        port=int(os.environ["PORT"]),
-        lifespan="on",
-        log_level="error",
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-    server = uvicorn.Server(config)
+    # What `agent.run` serves with, beside which the input is read.
+    server = server_for(agent, "127.0.0.1", int(os.environ["PORT"]), DRAIN_SECONDS)
     serving = asyncio.create_task(server.serve())
     await registered(f"{base}/health")
     ended = asyncio.Event()
