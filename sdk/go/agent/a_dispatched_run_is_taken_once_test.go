@@ -84,6 +84,27 @@ func TestARunThatComesAgainGoesOnUnderTheNewFence(t *testing.T) {
 	}
 }
 
+func TestAnEndThatIsBeingToldWhileTheRunComesAgainIsToldUnderTheNewFence(t *testing.T) {
+	p := newPlane(t)
+	a := made(t, p, agent.Auto)
+	started, goOn := working(a)
+	var tries atomic.Int32
+	p.replies("/run-1/status", func(w http.ResponseWriter, r *http.Request) {
+		if tries.Add(1) == 1 {
+			if status, _ := p.give("run-1"); status != http.StatusAccepted {
+				t.Errorf("not taken: %d", status)
+			}
+		}
+		p.held(p.report)(w, withID(r, "run-1"))
+	})
+	serve(t, p, a)
+	p.start("run-1", "works", `{"Document":"d"}`)
+	close(goOn)
+	if run := p.ended("run-1"); run.Status != "succeeded" || started.Load() != 1 || tries.Load() != 2 {
+		t.Errorf("%s, began %d times, told %d times", run.Status, started.Load(), tries.Load())
+	}
+}
+
 func TestWhatCannotBeRunIsRefused(t *testing.T) {
 	p := newPlane(t)
 	a := made(t, p, agent.Auto)

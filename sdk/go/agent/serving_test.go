@@ -51,6 +51,7 @@ func serve(t *testing.T, p *plane, a *agent.Agent) (stop func()) {
 	}
 	t.Cleanup(stop)
 	p.registered()
+	eventually(t, "the agent to hear that it is registered", a.Registered)
 	return stop
 }
 

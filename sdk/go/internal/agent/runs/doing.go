@@ -60,7 +60,11 @@ func (r *Run) Do(parent context.Context, limit *time.Duration, code Code) Outcom
 	r.over = true
 	r.mu.Unlock()
 	cancel(errs.ErrNoExecution.New("this run is over"))
-	return r.told(parent, back)
+	outcome := r.tell(parent, back)
+	r.mu.Lock()
+	r.told = true
+	r.mu.Unlock()
+	return outcome
 }
 
 // called runs code to its end, or until nobody waits for it any more.
@@ -123,8 +127,8 @@ func (r *Run) safely(ctx context.Context, code Code) (back returned) {
 	return returned{result, err}
 }
 
-// told reports how the code ended. What is no end of the run, only of this process, is not reported.
-func (r *Run) told(parent context.Context, back returned) Outcome {
+// tell reports how the code ended. What is no end of the run, only of this process, is not reported.
+func (r *Run) tell(parent context.Context, back returned) Outcome {
 	end := r.End()
 	switch {
 	case end == nil && back.err == nil:

@@ -62,6 +62,7 @@ type Run struct {
 	end    *errs.Error
 	late   bool
 	over   bool
+	told   bool
 	cancel context.CancelCauseFunc
 	ended  chan struct{}
 }
@@ -124,7 +125,8 @@ func (r *Run) Fence() *int64 {
 func (r *Run) Refence(fence int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.end != nil || r.over {
+	// While its end is being told it still goes on: then that is told once more, under the new fence.
+	if r.end != nil || r.told {
 		return false
 	}
 	if r.fence == nil || fence > *r.fence {
