@@ -27,6 +27,7 @@ export class Calls {
   readonly #reasoners: Reasoners;
   readonly #named = new Map<string, Going>();
   readonly #going = new Set<Going>();
+  #starting = new AbortController();
 
   /**
    * @param runner of the agent.
@@ -57,6 +58,8 @@ export class Calls {
   /** Let what runs end, so many milliseconds; what has not ended then is stopped without an end. */
   async finish(ms: number): Promise<void> {
     await this.#untilEnded(ms);
+    this.#starting.abort(new HandedBack());
+    this.#starting = new AbortController();
     for (const { state } of this.#going) state?.interrupt(new HandedBack());
     await this.#untilEnded(ENDING_MS);
     for (const { state } of this.#going) state?.abandon();
@@ -85,7 +88,7 @@ export class Calls {
   async #run(going: Going, reasoner: Reasoner, input: unknown, executionId: string | undefined): Promise<Answered> {
     let state: RunState;
     try {
-      state = await this.#runner.begun(executionId, input, reasoner.name);
+      state = await this.#runner.begun(executionId, input, reasoner.name, this.#starting.signal);
     } catch (error) {
       return notStarted(error);
     }

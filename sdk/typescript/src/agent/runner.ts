@@ -115,9 +115,14 @@ export class Runner {
    * @throws {ExecutionExists} another node owns it.
    * @throws {ConnectionFailed} the control plane was not reached in 30 s.
    */
-  async begun(executionId: string | undefined, input: unknown, reasoner?: string): Promise<RunState> {
+  async begun(
+    executionId: string | undefined,
+    input: unknown,
+    reasoner?: string,
+    signal?: AbortSignal,
+  ): Promise<RunState> {
     const start = createExecution(this.nodeId, executionId ?? newId("exec"), { reasoner, input });
-    const standing = await this.session.sender.send(start, { patienceMs: START_MS });
+    const standing = await this.session.sender.send(start, { patienceMs: START_MS, signal });
     if (standing.final && !standing.endedByApproval) {
       const told = `execution ${standing.executionId} is ${standing.status} already; start a new one`;
       throw new ExecutionFinished(told, { details: { execution_status: standing.status, execution: standing } });

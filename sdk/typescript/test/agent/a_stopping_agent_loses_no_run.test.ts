@@ -97,6 +97,18 @@ test("a direct call that waits is answered that it goes on elsewhere", async (co
   assert.deepEqual(plane.sent("/run-1/status"), []);
 });
 
+test("a call whose run the control plane does not know yet is answered when the agent stops", async (context) => {
+  const { plane, url, stop } = await scene(context, (agent) => {
+    agent.reasoner("work", () => 1);
+  });
+  plane.instead.push(({ path }) => (path === "/executions" ? { status: 503, body: {} } : undefined));
+  const called = post(`${url}/reasoners/work`, {});
+  await plane.until(() => plane.sent("/executions").length > 0);
+  await stop(0);
+  const { status, body } = await called;
+  assert.deepEqual([status, body["error"]], [503, "handed_back"]);
+});
+
 test("an agent that was stopped can be started again, as another instance", async (context) => {
   const { plane, agent, url } = await scene(context, (served) => {
     served.reasoner("work", () => 1);
