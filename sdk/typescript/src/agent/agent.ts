@@ -61,7 +61,7 @@ export class Agent {
   /**
    * @throws {ConnectionFailed} the control plane's address is none.
    * @throws {KeyRefused} the API key cannot be one.
-   * @throws {TypeError} `callback` is none of its words.
+   * @throws {TypeError} `nodeId` is none, or `callback` is none of its words.
    */
   constructor(options: AgentOptions) {
     const { version = "", maxConcurrent } = options;

@@ -18,6 +18,7 @@ import { Session } from "./session.js";
 export type Callback = "push" | "pull" | "auto";
 
 const CALLBACKS: ReadonlySet<string> = new Set<Callback>(["push", "pull", "auto"]);
+const NODE_ID = /^[A-Za-z0-9._~:-]{1,128}$/;
 const START_MS = 30_000;
 
 /** Where an agent is and whom it talks to. */
@@ -50,11 +51,12 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #outside = new Map<string, Rounds>();
 
-  /** @throws {TypeError} the callback is none of the three words. */
+  /** @throws {TypeError} the node's id is none, or the callback is none of the three words. */
   constructor(options: RunnerOptions) {
     if (!CALLBACKS.has(options.callback)) {
       throw new TypeError(`callback must be "push", "pull" or "auto", not ${JSON.stringify(options.callback)}`);
     }
+    if (!NODE_ID.test(options.nodeId)) throw new TypeError("nodeId is 1-128 of A-Z a-z 0-9 . _ ~ : -");
     this.#options = options;
     this.nodeId = options.nodeId;
     this.log = options.log;

@@ -8,6 +8,7 @@ import { gate, post, Said, scene } from "./support.js";
 test("an agent, a reasoner and their options are checked when they are made", () => {
   const options = { nodeId: "node-1", controlPlaneURL: "http://127.0.0.1:1", log: new Said() };
   assert.throws(() => new Agent({ ...options, callback: "both" as Callback }), TypeError);
+  assert.throws(() => new Agent({ ...options, nodeId: "node 1" }), TypeError);
   assert.throws(() => new Agent({ ...options, controlPlaneURL: "nowhere" }), { name: "ConnectionFailed" });
   assert.throws(() => new Agent({ ...options, apiKey: "two words" }), { name: "KeyRefused" });
   const agent = new Agent(options);
