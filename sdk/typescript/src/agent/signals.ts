@@ -1,5 +1,6 @@
 // Several reasons to stop, as one signal that leaves no listener behind.
 
+import { onAbort } from "../aborts.js";
 import { after } from "../timers.js";
 
 /**
@@ -98,7 +99,5 @@ export function within<T>(promise: Promise<T>, ms: number, signal?: Stopping): P
 }
 
 function listening(signal: Stopping, listener: () => void): () => void {
-  if (signal instanceof Stop) return signal.listen(listener);
-  signal.addEventListener("abort", listener, { once: true });
-  return () => signal.removeEventListener("abort", listener);
+  return signal instanceof Stop ? signal.listen(listener) : onAbort(signal, listener);
 }
