@@ -88,7 +88,7 @@ class TypeScript:
         run(self, ["node", "node_modules/typescript/bin/tsc", "-p", "tsconfig.test.json"])
 
     def driver(self) -> list[str]:
-        return ["node", "--enable-source-maps", str(self.folder / ".build" / "conformance" / "driver.js")]
+        return ["node", str(self.folder / ".build" / "conformance" / "driver.js")]
 
     def vectors(self, session: str) -> list[str]:
         return ["node", "scripts/test.mjs"]
