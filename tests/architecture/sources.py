@@ -32,7 +32,7 @@ def text_files() -> list[Path]:
     """Every file of ours that people read, in the folders and at the top."""
     below = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT}
     top = {path for path in ROOT.iterdir() if path.suffix in TEXT}
-    generated = {"__pycache__", "uv.lock", "node_modules"}
+    generated = {"__pycache__", "uv.lock", "node_modules", ".build", "coverage", "dist"}
     return sorted(path for path in below | top if path.is_file() and not generated & {*path.parts, path.name})
 
 
