@@ -101,6 +101,18 @@ async def test_an_address_that_means_another_machine_elsewhere_is_not_given_away
     assert any("give a callback_url" in each for each in logged(caplog)) != registered
 
 
+async def test_with_nothing_to_end_it_is_gone_at_once(
+    plane: ControlPlane, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher.book.lease_seconds = 3000.0
+    monkeypatch.setattr("holdshort._node._LAST_S", 1000.0)
+    agent = plane.connect(Agent("contract-reviewer", "1", callback_url="http://127.0.0.1:1"))
+    agent.asgi.begin()
+    await launcher.registered()
+    await agent.asgi.end()
+    assert plane.calls[-1] == SHUTDOWN
+
+
 async def test_each_process_is_an_instance_of_its_own(plane: ControlPlane, launcher: Launcher) -> None:
     agents = [plane.connect(Agent("contract-reviewer", "1")) for _ in range(2)]
     async with listening(agents[0]), listening(agents[1]):

@@ -121,15 +121,20 @@ class Node:
 
     async def _live(self) -> None:
         try:
-            while not self._stopping or (self._registered and not self._told_draining.is_set()):
+            while self._goes_on:
                 self._wake.clear()
                 delay = await self._turn()
                 turned, self._turned = self._turned, asyncio.Event()
                 turned.set()
-                await self._until_woken(delay)
+                if self._goes_on:
+                    await self._until_woken(delay)
         finally:
             self._told_draining.set()
             self._turned.set()
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self._stopping or (self._registered and not self._told_draining.is_set())
 
     async def _until_woken(self, delay: float | None) -> None:
         with suppress(TimeoutError):
