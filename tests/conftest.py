@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import postgres
+from tests.contract.vectors import Tally
 from tests.figures import figures, pytest_runtest_logreport, pytest_terminal_summary
 from tests.languages.table import Table
 
@@ -16,7 +17,9 @@ _SOURCE = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Not by conftest files of their folders: the process that prints loads none of them when others run the tests.
     config.pluginmanager.register(Table(), "languages")
+    config.pluginmanager.register(Tally(), "conformance")
     config.stash[_ENVIRON] = dict(os.environ)
     config.stash[_SOURCE] = postgres.choose(config.stash[_ENVIRON])
     for name in list(os.environ):

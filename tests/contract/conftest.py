@@ -1,4 +1,4 @@
-"""Prints how many conformance cases a run went through, and serves one real control plane to the SDK's tests."""
+"""Where a runner records its conformance cases, and one real control plane for the SDK's tests."""
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,23 +9,11 @@ from holdshort import AsyncClient
 from tests import postgres
 from tests.contract import planes, vectors
 
-_counts: dict[str, int] = {}
-
 
 @pytest.fixture
 def ledger(request: pytest.FixtureRequest) -> vectors.Ledger:
     """Where a runner records its cases; they go with its report, as it may run in another process."""
     return vectors.Ledger(request.node.user_properties)
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.when == "teardown":
-        _counts.update({name: int(str(value)) for name, value in report.user_properties if name in vectors.FAMILIES})
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _counts:
-        terminalreporter.write_line(vectors.summary(_counts))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 FOLDER = Path(__file__).parents[2] / "sdk" / "conformance"
 FAMILIES = {
     "signatures": 56,
@@ -38,7 +40,23 @@ class Ledger:
         assert len(mismatches) == FAMILIES[family]
 
 
-def summary(counts: dict[str, int]) -> str:
+class Tally:
+    """Says at the end of a run how many cases the server went through; `tests/conftest.py` registers it."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown":
+            known = (each for each in report.user_properties if each[0] in FAMILIES)
+            self._counts.update({name: int(str(value)) for name, value in known})
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._counts:
+            terminalreporter.write_line(_summary(self._counts))
+
+
+def _summary(counts: dict[str, int]) -> str:
     """One line for the end of a run."""
     words = [counts.get(f"{kind} decision words", 0) for kind in ("accepted", "refused")]
     return (
