@@ -26,7 +26,7 @@ demo: setup ## the whole road, with real processes (ARGS=--auto: decide by itsel
 	@$(BIN)/holdshort demo $(ARGS)
 
 test: setup ## every test, with a real PostgreSQL; other languages where their tools are (ARGS=... goes to pytest)
-	@$(BIN)/pytest tests sdk/python/tests -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest tests sdk/python/tests -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## lint, format, types, import contracts
 	@$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from tests.http.walk import PUBLIC_KEY
 from tests.security.canaries import Aviary
 from tests.security.recipes import RECIPES, Ids, Recipe
 
-STREAM_SECONDS = 1.0
+STREAM_SECONDS = 0.5
 TOO_LARGE = "too large"
 MIB = 1024 * 1024
 # Fields that take any JSON, and those of older agents that are taken whatever stands in them.
@@ -87,7 +87,7 @@ class Caller:
         self.client = httpx.AsyncClient(base_url=base, timeout=30, trust_env=False, limits=fresh)
 
     async def send(self, about: str, method: str, path: str, headers: dict[str, str], content: bytes | None) -> Answer:
-        """One request; a stream is read for a second."""
+        """One request; a stream is read for half a second."""
         parts = [b""]
         status = 0
         # From another address each time, so that what is limited by address never is.
