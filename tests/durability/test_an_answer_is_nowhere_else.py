@@ -51,6 +51,11 @@ class Scene:
         self.output: list[str] = []
         self.refused = 0
         self.kills = 0
+        self._mark = os.urandom(4).hex()
+
+    def named(self, word: str, number: int) -> str:
+        """The id of a question; an id stays used for an hour, on the database of all tests of this file."""
+        return f"{word}-{self._mark}-{number}"
 
     def answer(self) -> str:
         """A new answer, which is looked for from now on, as are digests of it."""
@@ -177,9 +182,10 @@ async def shown(scene: Scene, plane: Plane, unique_id: str) -> None:
 
 async def through_kills(scene: Scene, number: int) -> None:
     """Ask at one server, which is killed; answer at the other, which is killed before anybody fetched that."""
-    unique_id = f"killed-{number}"
+    unique_id = scene.named("killed", number)
     asker, said = Asker(), scene.answer()
-    await scene.send(scene.first, "POST", ASK, json=asker.body(unique_id, kind=("text", "secret")[number % 2]))
+    asked = asker.body(unique_id, kind=("text", "secret")[number % 2])
+    assert (await scene.send(scene.first, "POST", ASK, json=asked)).status_code == 201
     await scene.refuse(unique_id)
     waiting = asyncio.create_task(fetched(scene, asker, unique_id))
     await shown(scene, scene.second, unique_id)
@@ -197,7 +203,7 @@ async def through_kills(scene: Scene, number: int) -> None:
 
 async def held(scene: Scene, number: int) -> None:
     """A held call gets its answer in the clear, which nobody but it is sent."""
-    unique_id, said = f"held-{number}", scene.answer()
+    unique_id, said = scene.named("held", number), scene.answer()
     body = {"unique_id": unique_id, "message_for_user": "Which code?", "wait": True}
     call = asyncio.create_task(scene.client.post(scene.first.url + ASK, json=body, timeout=PATIENCE_SECONDS))
     await shown(scene, scene.second, unique_id)
@@ -225,7 +231,7 @@ async def test_an_answer_arrives_and_is_nowhere_else(cluster: Embedded, figures:
                     await held(scene, number)
                     # The sealed answer is still there: what was stored of it is searched, and then what is left.
                     leaked = await scene.search(sql)
-                    await scene.send(scene.first, "DELETE", f"{ASK}/killed-{number}")
+                    await scene.send(scene.first, "DELETE", f"{ASK}/{scene.named('killed', number)}")
             await scene.send(scene.first, "GET", "/metrics")
             await scene.send(scene.first, "GET", "/inbox")
             leaked += await scene.search(sql)
