@@ -43,4 +43,6 @@ def environ() -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("HOLDSHORT_") and name not in ALTERS
     }
-    return {**kept, "PATH": os.pathsep.join([*places, os.environ["PATH"], str(TOOLS)]), "GOTOOLCHAIN": "local"}
+    path = os.pathsep.join([*places, os.environ["PATH"], str(TOOLS)])
+    # Which commit it is need not stand in what is built, and git refuses to say that to another than its owner.
+    return {**kept, "PATH": path, "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
