@@ -2,18 +2,16 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.languages import sdks, toolchains
+from tests.languages import sdks
 from tests.languages.sdks import SDKS, Sdk
 
 # package/file.go:first.column,last.column statements count
 _BLOCK = re.compile(r"^(.+):(\d+)\.\d+,(\d+)\.\d+ \d+ (\d+)$")
-REPORT_SECONDS = 60.0
 
 
 class Lines(NamedTuple):
@@ -35,22 +33,22 @@ def lines_of(name: str, session: str) -> Lines:
 def _python(sdk: Sdk, data: Path) -> Lines:
     environ = sdk.measured(data)
     coverage = [sys.executable, "-m", "coverage"]
-    _run(sdk, [*coverage, "combine", "--quiet"], **environ)
-    _run(sdk, [*coverage, "json", "--quiet", "-o", str(data / "report.json")], **environ)
+    sdks.run(sdk, [*coverage, "combine", "--quiet"], **environ)
+    sdks.run(sdk, [*coverage, "json", "--quiet", "-o", str(data / "report.json")], **environ)
     totals = json.loads((data / "report.json").read_text())["totals"]
     return Lines(totals["covered_lines"], totals["num_statements"])
 
 
 def _typescript(sdk: Sdk, data: Path) -> Lines:
     where = [f"--temp-directory={data}", f"--reports-dir={data / 'report'}", "--reporter=json-summary"]
-    _run(sdk, ["node", "node_modules/c8/bin/c8.js", "report", *where])
+    sdks.run(sdk, ["node", "node_modules/c8/bin/c8.js", "report", *where])
     totals = json.loads((data / "report" / "coverage-summary.json").read_text())["total"]["lines"]
     return Lines(totals["covered"], totals["total"])
 
 
 def _go(sdk: Sdk, data: Path) -> Lines:
     by_driver = data / "driver.lines"
-    _run(sdk, ["go", "tool", "covdata", "textfmt", f"-i={data}", f"-o={by_driver}"])
+    sdks.run(sdk, ["go", "tool", "covdata", "textfmt", f"-i={data}", f"-o={by_driver}"])
     profiles = [each for each in (by_driver, data / "tests.lines") if each.exists()]
     seen = merged(line for profile in profiles for line in profile.read_text().splitlines())
     return Lines(sum(seen.values()), len(seen))
@@ -71,17 +69,3 @@ def _blocks(profile: Iterable[str]) -> Iterator[tuple[tuple[str, int], bool]]:
             continue
         for number in range(int(block[2]), int(block[3]) + 1):
             yield (block[1], number), block[4] != "0"
-
-
-def _run(sdk: Sdk, command: list[str], **environ: str) -> None:
-    done = subprocess.run(
-        command,
-        cwd=sdk.folder,
-        env=toolchains.environ() | environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=REPORT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout

@@ -1,7 +1,6 @@
 """A control plane that wants keys, as a process on a loopback port, and what agents and people do there."""
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,53 +9,31 @@ from typing import Any, TypeVar
 import httpx
 
 from controlplane.domain import keys as key_rules
-from tests.app import MASTER_KEY
-from tests.cli.processes import Running
+from tests.contract import planes
+from tests.contract.planes import PATIENCE_SECONDS
 from tests.keys import keep_key, make_keys, sent
 from tests.plain import PLAIN
 from tests.postgres import Database, run
 
 Value = TypeVar("Value")
 
-SENDER = "reviews"
-SECRET = secrets.token_hex(24)
-PATIENCE_SECONDS = 20.0
 SHORTEST_PAUSE_SECONDS = 0.01
 
 
-class Plane:
+class Plane(planes.Plane):
     """One control plane on one database that has keys, always on the same port."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        # Before it starts: it stands open only where there has never been a key.
         self.keys = make_keys(database)
         self.other_key = run(keep_key(database, "another agent", "agent"))
         self.unknown_key = key_rules.mint(os.urandom(key_rules.ENTROPY_BYTES))[1]
-        self._process = self._launch("0")
-        self.url = self._process.wait_until_ready()
+        super().__init__(database)
         self._http = httpx.Client(base_url=self.url, timeout=PATIENCE_SECONDS, trust_env=False, verify=PLAIN)
-
-    def _launch(self, port: str) -> Running:
-        environ = {
-            "HOLDSHORT_DATABASE_URL": self._database.url,
-            "HOLDSHORT_WEBHOOK_SECRETS": f"{SENDER}:{SECRET}",
-            "HOLDSHORT_MASTER_KEYS": MASTER_KEY,
-        }
-        return Running("dev", "--port", port, **environ)
-
-    def kill(self) -> None:
-        """End it as a power cut does."""
-        self._process.kill()
-        self._process.close()
-
-    def start(self) -> None:
-        """Start it again on the same port."""
-        self._process = self._launch(self.url.rpartition(":")[2])
-        self._process.wait_until_ready()
 
     def close(self) -> None:
         self._http.close()
-        self._process.close()
+        super().close()
 
     def get(self, path: str, **query: Any) -> Any:
         """What an agent may look at."""

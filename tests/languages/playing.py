@@ -11,9 +11,10 @@ import httpx
 from holdshort.webhooks import sign
 
 from controlplane.domain import signatures
+from tests.contract.planes import SECRET
 from tests.languages.driving import Call, Driver
 from tests.languages.matching import Names, differs
-from tests.languages.planes import SECRET, Plane, until
+from tests.languages.planes import Plane, until
 from tests.plain import PLAIN
 
 Step = dict[str, Any]
